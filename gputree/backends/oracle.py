@@ -1,0 +1,329 @@
+"""The NumPy backend: the readable definition of every protocol method. May import core and the protocol.
+
+A shard keeps one list of row numbers in which every node, open or closed, is one contiguous range: a split only
+regroups the range of its node. Tables are counted feature by feature when they are searched, never kept whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cells import Cells, Entries, count_cells
+from gputree.backends.protocol import Bags, CodeSpec, Work
+from gputree.backends.scan import Best, Nodes, blank, scan_cells
+from gputree.core.forest import Forest, Test, ranges
+from gputree.core.schema import Cuts, Kind, code_dtype, numeric_cuts
+from gputree.core.splits import Candidates, Search, Slots, Splits
+from gputree.core.target import Target
+
+CHUNK = 1 << 17  # entries counted at once: features of small tables share one pass over NumPy
+BLOCK = 1 << 18  # cells of X copied at once while encoding
+ROW_BLOCK = 1 << 16  # rows predicted at once
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Codes of every column (n,), one or two bytes each, and what they mean."""
+
+    columns: tuple[NDArray[Any], ...]
+    cuts: tuple[Cuts, ...]
+
+    @property
+    def n_codes(self) -> NDArray[np.int64]:
+        """Known codes of every column."""
+        return np.array([c.n_codes for c in self.cuts], np.int64)
+
+
+@dataclass(slots=True)
+class Shard:
+    """Rows grouped by node: node i holds rows[start[i] : stop[i]]."""
+
+    codes: Codes
+    target: Target
+    rows: NDArray[np.intp]
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+
+    def size(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
+        """Rows of nodes (k,)."""
+        return self.stop[nodes] - self.start[nodes]
+
+    def rows_of(self, nodes: NDArray[Any]) -> NDArray[np.intp]:
+        """Rows of nodes, node by node."""
+        size = self.size(nodes)
+        if nodes.size and bool((self.start[nodes[1:]] == self.stop[nodes[:-1]]).all()):
+            return self.rows[self.start[nodes[0]] : self.stop[nodes[-1]]]
+        return self.rows[ranges(self.start[nodes], size)]
+
+    def place(self, nodes: NDArray[Any], start: NDArray[Any], stop: NDArray[Any]) -> None:
+        """Record the ranges of new nodes."""
+        top = int(nodes.max(initial=-1)) + 1
+        if top > self.start.size:
+            grow = np.zeros(max(top, 2 * self.start.size) - self.start.size, np.int64)
+            self.start, self.stop = np.concatenate([self.start, grow]), np.concatenate([self.stop, grow])
+        self.start[nodes], self.stop[nodes] = start, stop
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table to be counted: k slots and their features (k, m)."""
+
+    shard: Shard
+    slots: Slots
+    features: NDArray[np.int32]
+
+    def chunks(self) -> Iterator[Cells]:
+        """The cells, a few features at a time."""
+        k, m = self.features.shape
+        live = np.flatnonzero(self.shard.size(self.slots.id) > 0)
+        shared = live.size == k and bool((self.features == self.features[:1]).all())
+        everything = Entries.of(self.shard, self.slots.id) if shared else None
+        cuts = self.shard.codes.cuts
+        pending: list[tuple[int, NDArray[np.intp], Entries]] = []
+        waiting = 0
+        for feature, pairs in self.by_feature(live, shared):
+            entries = everything or Entries.of(self.shard, self.slots.id[pairs // m])
+            full = waiting + entries.row.size > CHUNK
+            if pending and (full or cuts[feature].kind != cuts[pending[0][0]].kind):
+                yield count_cells(self.shard, pending)
+                pending, waiting = [], 0
+            pending.append((feature, pairs, entries))
+            waiting += entries.row.size
+        if pending:
+            yield count_cells(self.shard, pending)
+
+    def by_feature(self, live: NDArray[np.intp], shared: bool) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """Features in order with the flat numbers of their slot-feature pairs, in slot order."""
+        k, m = self.features.shape
+        if shared:
+            for place in np.argsort(self.features[0], kind="stable") if k else ():
+                if self.features[0, place] >= 0:
+                    yield int(self.features[0, place]), np.arange(k) * m + place
+            return
+        flat = self.features.ravel()
+        pairs = (live[:, None] * m + np.arange(m)).ravel()
+        order = pairs[np.argsort(flat[pairs], kind="stable")]
+        order = order[flat[order] >= 0]
+        starts = np.flatnonzero(np.diff(flat[order], prepend=-1))
+        for pairs in np.split(order, starts[1:]):
+            if pairs.size:
+                yield int(flat[pairs[0]]), pairs
+
+
+class Oracle:
+    """The backend that defines the others, on NumPy alone."""
+
+    name = "numpy"
+
+    def __init__(self) -> None:
+        self.work = Work()
+
+    def edges(self, X: NDArray[Any], spec: CodeSpec, weight: NDArray[np.int64] | None) -> tuple[Cuts, ...]:
+        """Codes of every column from all rows."""
+        cuts: list[Cuts] = []
+        for first, block in column_blocks(X):
+            for feature, column in zip(spec.schema.features[first:], block, strict=False):
+                if feature.kind == Kind.CATEGORICAL:
+                    numbers = np.arange(len(feature.categories), dtype=np.float64)
+                    cuts.append(Cuts(numbers, kind=Kind.CATEGORICAL))
+                else:
+                    cuts.append(numeric_cuts(column, weight, spec.max_codes))
+        return tuple(cuts)
+
+    def encode(self, X: NDArray[Any], cuts: tuple[Cuts, ...]) -> Codes:
+        """Codes of every column."""
+        columns: list[NDArray[Any]] = []
+        for first, block in column_blocks(X):
+            columns.extend(cut.code_of(column) for cut, column in zip(cuts[first:], block, strict=False))
+        return Codes(tuple(columns), cuts)
+
+    def open(self, codes: Codes, target: Target, bags: Bags) -> Shard:
+        """Every bag takes all rows."""
+        n, trees = target.n_rows, np.arange(bags.n_trees)
+        return Shard(codes, target, np.tile(np.arange(n), bags.n_trees), trees * n, (trees + 1) * n)
+
+    def totals(self, shard: Shard) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Channels and extent of the roots."""
+        roots = np.arange(shard.start.size, dtype=np.int32)
+        entries = Entries.of(shard, roots)
+        return entries.add_up(entries.seg, roots.size), self.extent(shard, roots)
+
+    def histogram(self, shard: Shard, slots: Slots, features: NDArray[np.int32]) -> Table:
+        """A description: cells are counted as they are searched."""
+        self.work.rows += int(shard.size(slots.id).sum())
+        self.work.batches += 1
+        return Table(shard, slots, features)
+
+    def read(self, table: Table) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """All cells, sorted by pair."""
+        parts = list(table.chunks())
+        channels = table.shard.target.layout.n_channels
+        pair = np.concatenate([np.zeros(0, np.int64), *(c.pairs[c.seg] for c in parts)])
+        code = np.concatenate([np.zeros(0, np.int64), *(c.code for c in parts)])
+        stats = np.concatenate([np.zeros((channels, 0), np.int64), *(c.stats for c in parts)], axis=1)
+        order = np.argsort(pair, kind="stable")
+        return pair[order], code[order], stats[:, order]
+
+    def search(self, table: Table, slots: Slots, search: Search) -> Candidates:
+        """Score every cut of every cell list; keep the best of each."""
+        k, m = table.features.shape
+        best = blank(k * m)
+        nodes = Nodes.of(slots, table.shard.target.layout, search)
+        lookups: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+        for cells in table.chunks():
+            self.work.cells += cells.code.size
+            self.work.table_bytes = max(self.work.table_bytes, cells.stats.nbytes + cells.code.nbytes)
+            for found, lookup in scan_cells(cells, m, nodes):
+                best.put(found)
+                if lookup is not None:
+                    lookups.append(lookup)
+        return candidates(best, (k, m), lookups)
+
+    def children(self, shard: Shard, splits: Splits) -> NDArray[np.int64]:
+        """Sum the rows of every branch."""
+        entries = Entries.of(shard, splits.node)
+        return entries.add_up(branches(shard, splits, entries), int(splits.n_branches.sum()))
+
+    def partition(self, shard: Shard, splits: Splits, children: NDArray[np.int32]) -> None:
+        """Sort the rows of the split nodes by branch, keeping their order inside a branch."""
+        entries = Entries.of(shard, splits.node)
+        branch = branches(shard, splits, entries)
+        counts = np.bincount(branch, minlength=children.size)
+        size = shard.size(splits.node)
+        inside = np.cumsum(counts) - counts  # place of each branch if the split nodes stood side by side
+        shift = np.repeat(shard.start[splits.node] - (np.cumsum(size) - size), splits.n_branches)
+        order = np.sort((branch << 32) | np.arange(branch.size)) & 0xFFFFFFFF  # a stable sort by branch
+        shard.rows[ranges(shard.start[splits.node], size)] = entries.row[order]
+        shard.place(children, inside + shift, inside + shift + counts)
+
+    def extent(self, shard: Shard, nodes: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Min and max of the order image of y."""
+        target = shard.target
+        result = np.zeros((nodes.size, target.layout.n_outputs, 2), np.int64)
+        size = shard.size(nodes)
+        full = size > 0
+        if target.order is None or not full.any():
+            return result
+        row = shard.rows[ranges(shard.start[nodes], size)]
+        starts = (np.cumsum(size) - size)[full]
+        for o, image in enumerate(target.order):
+            result[full, o, 0] = np.minimum.reduceat(image[row], starts)
+            result[full, o, 1] = np.maximum.reduceat(image[row], starts)
+        return result
+
+    def moments(self, shard: Shard, nodes: NDArray[np.int32]) -> NDArray[np.int64] | None:
+        """Differences of running sums over the grouped rows (exact: int64 wraps)."""
+        if shard.target.moments is None:
+            return None
+        running = np.zeros((shard.rows.size + 1, shard.target.layout.n_outputs), np.int64)
+        np.cumsum(shard.target.moments[:, shard.rows].T, axis=0, out=running[1:])
+        return running[shard.stop[nodes]] - running[shard.start[nodes]]
+
+    def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
+        """Walk every tree, a block of rows at a time."""
+        leaves = np.empty((X.shape[0], forest.roots.size), np.int32)
+        for first in range(0, X.shape[0], ROW_BLOCK):
+            block = X[first : first + ROW_BLOCK]
+            for t, root in enumerate(forest.roots):
+                leaves[first : first + ROW_BLOCK, t] = walk(forest, int(root), block)
+        return leaves
+
+    def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Add the trees in order."""
+        total = np.zeros((X.shape[0], forest.value.shape[1]))
+        for leaves in self.apply(forest, X).T:
+            total += forest.value[leaves]
+        return total
+
+
+def column_blocks(X: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Columns of X as contiguous rows, a few at a time: (number of the first, (columns, n))."""
+    width = max(1, min(X.shape[1], BLOCK // max(1, X.shape[0]) or 4))
+    for first in range(0, X.shape[1], width):
+        yield first, np.ascontiguousarray(X[:, first : first + width].T)
+
+
+def branches(shard: Shard, splits: Splits, entries: Entries) -> NDArray[np.int64]:
+    """Number of the branch of every row of the split nodes, counted over all splits."""
+    seg = entries.seg
+    code = np.empty(seg.size, np.int64)
+    bounds = np.cumsum(shard.size(splits.node))
+    one = int(splits.feature[0]) if len(splits) and bool((splits.feature == splits.feature[0]).all()) else -1
+    feature = splits.feature[seg] if one < 0 else None
+    for f in np.unique(splits.feature):
+        column = shard.codes.columns[f]
+        if feature is None:
+            code[:] = column[entries.row]
+        else:
+            here = np.flatnonzero(feature == f)
+            code[here] = column[entries.row[here]]
+    assert bounds.size == len(splits)
+    branch = (code > splits.cut[seg]).astype(np.int64)
+    lookup = (splits.kind == Test.LOOKUP)[seg] & (code != 0)
+    if lookup.any():
+        keys = np.repeat(np.arange(len(splits)), np.diff(splits.lookup_ptr)) << 16 | splits.lookup_code
+        branch[lookup] = splits.lookup_branch[np.searchsorted(keys, seg[lookup] << 16 | code[lookup])]
+    missing = code == 0
+    if missing.any():
+        branch[missing] = splits.missing[seg[missing]]
+    return branch + (np.cumsum(splits.n_branches) - splits.n_branches)[seg]
+
+
+def candidates(
+    best: Best, shape: tuple[int, int], lookups: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]
+) -> Candidates:
+    """The protocol's record of the best tests."""
+    pair = np.concatenate([np.zeros(0, np.int64), *(p for p, _, _ in lookups)])
+    order = np.argsort(pair, kind="stable")
+    code = np.concatenate([np.zeros(0, np.uint16), *(c for _, c, _ in lookups)])[order]
+    branch = np.concatenate([np.zeros(0, np.uint16), *(b for _, _, b in lookups)])[order]
+    return Candidates(
+        best.score.reshape(shape),
+        best.gain.reshape(shape),
+        best.kind.reshape(shape),
+        best.cut.reshape(shape),
+        best.low.reshape(shape),
+        best.missing.reshape(shape),
+        best.n_branches.reshape(shape),
+        pair[order].astype(np.int64),
+        code.astype(np.uint16),
+        branch.astype(np.uint16),
+    )
+
+
+def walk(forest: Forest, root: int, X: NDArray[Any]) -> NDArray[np.int32]:
+    """Leaf of every row of X in one tree, (n,)."""
+    node = np.full(X.shape[0], root, np.int32)
+    row = np.arange(X.shape[0]) if forest.kind[root] != Test.LEAF else np.zeros(0, np.intp)
+    while row.size:
+        at = node[row]
+        x = X[row, forest.feature[at]].astype(np.float64, copy=False)
+        branch = (~(x <= forest.low[at])).astype(np.int64)  # NaN follows `missing` below
+        lookup = forest.kind[at] == Test.LOOKUP
+        if lookup.any():
+            branch[lookup] = look_up(forest, at[lookup], x[lookup])
+        missing = np.isnan(x)
+        if missing.any():
+            branch[missing] = forest.missing[at[missing]]
+        at = (forest.first_child[at] + branch).astype(np.int32)
+        node[row] = at
+        row = row[forest.kind[at] != Test.LEAF]
+    return node
+
+
+def look_up(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Branch of category numbers x (n,) at LOOKUP nodes; what a node never met follows `unseen`."""
+    owner = np.repeat(np.arange(forest.n_nodes), np.diff(forest.lookup_ptr))
+    keys = owner << 16 | forest.lookup_code
+    wanted = node.astype(np.int64) << 16 | np.clip(np.nan_to_num(x, nan=-1.0) + 1, 0, 65_535).astype(np.int64)
+    place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    branch: NDArray[np.int64] = np.where(keys[place] == wanted, forest.lookup_branch[place], forest.unseen[node])
+    return branch.astype(np.int64)
+
+
+__all__ = ["Codes", "Oracle", "Shard", "Table", "code_dtype"]

@@ -1,0 +1,101 @@
+"""What a backend offers to the growth loop: shapes and dtypes, nothing else. May import core only.
+
+Codes and names in capitals are opaque handles; a backend may pack, tile, fuse and postpone behind them as it likes, as long as
+every integer and every choice equals the oracle's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.core.forest import Forest
+from gputree.core.schema import Cuts, Schema
+from gputree.core.splits import Candidates, Search, Slots, Splits
+from gputree.core.target import Target
+
+SHARD = Any  # rows, their codes and channels, and the rows of every node so far
+TABLE = Any  # channels by (slot, feature, code present in the slot)
+
+
+class Codes(Protocol):
+    """Codes of the rows that take part, by feature; a handle that tells only how many there are."""
+
+    @property
+    def n_codes(self) -> NDArray[np.int64]:
+        """Known codes of every feature, (F,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSpec:
+    """How columns become codes: ``max_codes`` of a numeric column, None = automatic."""
+
+    schema: Schema
+    max_codes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bags:
+    """The rows of every tree, as a description that the backend draws. So far: every tree takes all rows."""
+
+    n_trees: int = 1
+
+
+@dataclass(slots=True)
+class Work:
+    """What a backend has done, for reports: rows added to tables, cells scored, the largest table in bytes."""
+
+    rows: int = 0
+    cells: int = 0
+    table_bytes: int = 0
+    batches: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+class Backend(Protocol):
+    """The methods of a backend. k slots, m features a slot, C channels, O outputs."""
+
+    name: str
+    work: Work
+
+    def edges(self, X: NDArray[Any], spec: CodeSpec, weight: NDArray[np.int64] | None) -> tuple[Cuts, ...]:
+        """X f4/f8 (n, F), NaN = missing; weight i8 (n,) or None -> the codes of every column."""
+
+    def encode(self, X: NDArray[Any], cuts: tuple[Cuts, ...]) -> Codes:
+        """X f4/f8 (n, F) -> u1 or u2 codes by feature."""
+
+    def open(self, codes: Codes, target: Target, bags: Bags) -> SHARD:
+        """Rows of all bags, each bag the rows of one root; node ids 0 .. T - 1."""
+
+    def totals(self, shard: SHARD) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Channels of the roots i8 (C, T) and extent of y i8 (T, O, 2): min and max of target.order (0 if none)."""
+
+    def histogram(self, shard: SHARD, slots: Slots, features: NDArray[np.int32]) -> TABLE:
+        """Channels of the codes present in k slots; features i4 (k, m), -1 = none. Exact integers."""
+
+    def read(self, table: TABLE) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The cells of a table: pair i8 (M,) = slot * m + place, code i8 (M,), channels i8 (C, M), in that order."""
+
+    def search(self, table: TABLE, slots: Slots, search: Search) -> Candidates:
+        """Best test of every slot and feature (k, m)."""
+
+    def children(self, shard: SHARD, splits: Splits) -> NDArray[np.int64]:
+        """Channels i8 (C, sum of n_branches) of the branches, split by split."""
+
+    def partition(self, shard: SHARD, splits: Splits, children: NDArray[np.int32]) -> None:
+        """Regroup rows by branch. children i4 (sum of n_branches,): the new node of every branch."""
+
+    def extent(self, shard: SHARD, nodes: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Min and max of target.order in nodes i4 (k,) -> i8 (k, O, 2); 0 in empty nodes."""
+
+    def moments(self, shard: SHARD, nodes: NDArray[np.int32]) -> NDArray[np.int64] | None:
+        """Sums of target.moments in nodes i4 (k,) -> i8 (k, O), None where the target has none."""
+
+    def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
+        """Leaves i4 (n, T) of rows X f4/f8 (n, F): raw numbers, categories as 0 .. K - 1, unknown ones -1, NaN."""
+
+    def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Sum of the leaf values of all trees, added in order, f8 (n, O')."""

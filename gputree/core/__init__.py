@@ -1,0 +1,1 @@
+"""What a tree is: schema, target, criteria, splits, forest. Needs NumPy only."""

@@ -1,0 +1,172 @@
+"""What the columns of a table are, and how their values become codes.
+
+Code 0 means missing; known values follow in order (numeric) or as categories. May import NumPy only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MISSING = 0
+MAX_CODES = 65_535  # known codes of one feature: codes are at most two bytes, and 0 is taken
+BYTE_CODES = 255  # known codes that fit one byte beside MISSING
+EXACT_ROWS = 65_535  # a table of at most this many rows is never approximated
+
+
+class Kind(IntEnum):
+    """How a column is read."""
+
+    NUMERIC = 0
+    CATEGORICAL = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One column: its name, its kind, and for a category column its declared values in order."""
+
+    name: str
+    kind: Kind = Kind.NUMERIC
+    categories: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """The codes of one numeric column (or the count of categories of a category column).
+
+    ``values`` f8 (codes,): exact codes are the distinct values themselves; else a representative of each code.
+    ``edges`` f8 (codes - 1,): for quantile codes only, code c holds the values x with edges[c-2] < x <= edges[c-1].
+    """
+
+    values: NDArray[np.float64]
+    edges: NDArray[np.float64] | None = None
+    kind: Kind = Kind.NUMERIC
+
+    @property
+    def n_codes(self) -> int:
+        """Number of known codes."""
+        return self.values.size
+
+    def code_of(self, x: NDArray[Any]) -> NDArray[Any]:
+        """Codes of a column x f4/f8 (n,), MISSING where NaN; exact codes expect values that were seen."""
+        keys = self.values if self.edges is None else self.edges
+        if x.dtype == np.float32:
+            keys = floor_float32(keys)
+        codes = np.searchsorted(keys, x, side="left").astype(code_dtype(self.n_codes))
+        codes += codes.dtype.type(1)
+        missing = np.isnan(x)
+        if missing.any():
+            codes[missing] = MISSING
+        return codes
+
+    def thresholds(self, cut: NDArray[Any], follow: NDArray[Any]) -> NDArray[np.float64]:
+        """Raw thresholds between the last code to the left and the next code present, i (k,) each -> f8 (k,)."""
+        if self.edges is not None:  # the middle edge of an empty run of codes
+            return self.edges[(cut + follow - 1) // 2 - 1]
+        return midpoint(self.values[cut - 1], self.values[follow - 1])
+
+
+def floor_float32(x: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Round down to float32: for a float32 value v, v <= x in float64 exactly when v <= floor_float32(x)."""
+    with np.errstate(over="ignore"):
+        y = x.astype(np.float32)
+    return np.where(y > x, np.nextafter(y, np.float32(-np.inf)), y)
+
+
+def midpoint(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cut between neighbours a < b: a/2 + b/2 without overflow, and a itself where that is not in [a, b)."""
+    with np.errstate(invalid="ignore"):
+        t = a / 2 + b / 2
+        return np.where((t >= a) & (t < b), t, a)
+
+
+def code_dtype(n_codes: int) -> np.dtype[Any]:
+    """Smallest unsigned type that holds MISSING and n_codes known codes."""
+    return np.dtype(np.uint8 if n_codes <= BYTE_CODES else np.uint16)
+
+
+def numeric_cuts(column: NDArray[Any], weight: NDArray[np.int64] | None, max_codes: int | None) -> Cuts:
+    """Exact codes where the distinct values fit, else at most max_codes weighted quantile codes.
+
+    column f4/f8 (n,) without weight-0 rows, NaN = missing; weight i8 (n,) or None for ones. ``max_codes=None`` is the
+    automatic choice: exact up to 255 distinct values, and up to 65,535 in a table of as many rows; else 255.
+    """
+    if weight is None:
+        ordered = np.sort(column)  # NaN sorts last
+        ordered = ordered[: np.searchsorted(ordered, np.nan, side="left")]
+        first = run_starts(ordered)
+    else:
+        order = np.argsort(column, kind="stable")
+        ordered = column[order]
+        known = int(np.searchsorted(ordered, np.nan, side="left"))
+        ordered = ordered[:known]
+        first = run_starts(ordered)
+    distinct = ordered[first].astype(np.float64) + 0.0  # -0.0 and 0.0 are one value
+    limit = max_codes if max_codes is not None else (MAX_CODES if column.size <= EXACT_ROWS else BYTE_CODES)
+    if distinct.size <= limit:
+        return Cuts(distinct)
+    if weight is None:
+        ends = np.append(first[1:], ordered.size).astype(np.int64)
+    else:
+        ends = np.cumsum(weight[order[:known]])[np.append(first[1:], known) - 1]
+    return quantile_cuts(distinct, ends, limit)
+
+
+def run_starts(ordered: NDArray[Any]) -> NDArray[np.intp]:
+    """Positions where a new value begins in a sorted array."""
+    if ordered.size == 0:
+        return np.zeros(0, np.intp)
+    return np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
+
+
+def quantile_cuts(distinct: NDArray[np.float64], ends: NDArray[np.int64], n_codes: int) -> Cuts:
+    """Quantile codes: each takes the fewest next values whose weight reaches an equal share of what is left.
+
+    distinct f8 (v,) sorted; ends i8 (v,) cumulated weights; v > n_codes >= 2. A value that weighs a share by itself
+    gets a code of its own, so a spike does not use up the resolution of the tail.
+    """
+    total = int(ends[-1])
+    last: list[int] = []  # index of the last value of each code
+    start = 0
+    while start < distinct.size:
+        left = n_codes - len(last)
+        before = int(ends[start - 1]) if start else 0
+        share = -(-(total - before) // left)  # rounded up: the codes left always suffice
+        stop = int(np.searchsorted(ends, before + share, side="left"))
+        heavy = int(ends[stop] - ends[stop - 1]) if stop else share
+        if stop > start and heavy >= share and left > 1:
+            stop -= 1
+        stop = min(stop, distinct.size - 1)
+        last.append(stop)
+        start = stop + 1
+    upper = np.array(last, np.intp)
+    lower = np.concatenate([[0], upper[:-1] + 1])
+    edges = midpoint(distinct[upper[:-1]], distinct[upper[:-1] + 1])
+    centres = midpoint(distinct[lower], distinct[upper])
+    return Cuts(np.where(lower == upper, distinct[lower], centres), edges)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a table, in order."""
+
+    features: tuple[Feature, ...]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self.features)
+
+    @property
+    def kinds(self) -> NDArray[np.uint8]:
+        """Kind of every column, u1 (F,)."""
+        return np.array([f.kind for f in self.features], np.uint8)
+
+    @property
+    def names(self) -> list[str]:
+        """Name of every column."""
+        return [f.name for f in self.features]

@@ -1,0 +1,211 @@
+"""Families of candidate tests, what limits them, and the choice of the best. May import NumPy and core only.
+
+Every test of one feature is a map ``branch_of[code] -> branch``. A threshold stores it as the last code to the left, a
+lookup as the list of codes that the node met with their branches; both add the branch of missing values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.core.criteria import Criterion
+from gputree.core.forest import Test, ranges
+from gputree.core.schema import Kind
+
+NOT_MET = -1  # branch of missing values where the node met none
+
+
+class Scan(IntEnum):
+    """What a generator enumerates."""
+
+    CUTS = 0  # every cut between neighbouring codes of the node, missing on either side, missing against known
+    ONE_CUT = 1  # the same with a single cut drawn at random
+    BRANCHES = 2  # one candidate with one branch per declared category, and one for missing values
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """A family of candidate tests, and the kind of column that it serves."""
+
+    scan: Scan
+    serves: Kind
+
+
+THRESHOLD = Generator(Scan.CUTS, Kind.NUMERIC)
+RANDOM = Generator(Scan.ONE_CUT, Kind.NUMERIC)
+MULTIWAY = Generator(Scan.BRANCHES, Kind.CATEGORICAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a candidate must respect.
+
+    ``min_rows`` rows and ``min_weight`` units of weight in every non-empty branch; ``monotone`` i1 (F,): the value of
+    the left child may not be above (1) or below (-1) that of the right; None without constraints.
+    """
+
+    min_rows: int = 1
+    min_weight: int = 0
+    monotone: NDArray[np.int8] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One record for one search: generators (at most one a kind), criterion, limits."""
+
+    generators: tuple[Generator, ...]
+    criterion: Criterion
+    limits: Limits
+
+    def scan(self, kind: int) -> Scan | None:
+        """How columns of this kind are searched, None where no generator serves them."""
+        return next((g.scan for g in self.generators if g.serves == kind), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Open nodes: node id i4 (k,), key u8 (k,), channels i8 (C, k), rows i8 (k,), monotone bounds f8 (2, k)."""
+
+    id: NDArray[np.int32]
+    key: NDArray[np.uint64]
+    stats: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    bounds: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return self.id.size
+
+    def take(self, which: NDArray[Any] | slice) -> Slots:
+        """The slots at these places."""
+        return Slots(self.id[which], self.key[which], self.stats[:, which], self.rows[which], self.bounds[:, which])
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Best test of every slot and feature, arrays (k, m); ``score`` is -inf where none is admissible.
+
+    ``cut`` is the last code to the left (0: missing alone is split off), ``low`` the raw threshold, ``missing`` the
+    branch of missing values or NOT_MET. Tests with a lookup list their cells: the flat number of the slot-feature
+    pair (ascending), code, branch.
+    """
+
+    score: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    kind: NDArray[np.uint8]
+    cut: NDArray[np.int32]
+    low: NDArray[np.float64]
+    missing: NDArray[np.int32]
+    n_branches: NDArray[np.int32]
+    lookup_pair: NDArray[np.int64]
+    lookup_code: NDArray[np.uint16]
+    lookup_branch: NDArray[np.uint16]
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """The chosen test of k nodes. ``lookup_ptr`` (k + 1,) delimits the cells of each."""
+
+    node: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    score: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    kind: NDArray[np.uint8]
+    cut: NDArray[np.int32]
+    low: NDArray[np.float64]
+    missing: NDArray[np.int32]
+    n_branches: NDArray[np.int32]
+    lookup_ptr: NDArray[np.int64]
+    lookup_code: NDArray[np.uint16]
+    lookup_branch: NDArray[np.uint16]
+
+    def __len__(self) -> int:
+        return self.node.size
+
+    def take(self, which: NDArray[Any]) -> Splits:
+        """The splits at these places, i (j,)."""
+        count = np.diff(self.lookup_ptr)[which]
+        cells = ranges(self.lookup_ptr[:-1][which], count)
+        return Splits(
+            self.node[which],
+            self.feature[which],
+            self.score[which],
+            self.gain[which],
+            self.kind[which],
+            self.cut[which],
+            self.low[which],
+            self.missing[which],
+            self.n_branches[which],
+            np.concatenate([[0], np.cumsum(count)]).astype(np.int64),
+            self.lookup_code[cells],
+            self.lookup_branch[cells],
+        )
+
+    def branch_of(self, i: int, n_codes: int) -> NDArray[np.int64]:
+        """The whole map of split i over codes 0 (missing) to n_codes; -1 where the node met no such code."""
+        codes = np.arange(n_codes + 1)
+        branch = np.full(n_codes + 1, -1)
+        if self.kind[i] == Test.LOOKUP:
+            cells = slice(*self.lookup_ptr[i : i + 2])
+            branch[self.lookup_code[cells]] = self.lookup_branch[cells]
+        else:
+            branch[1:] = codes[1:] > self.cut[i]
+            if self.low[i] == np.inf and self.cut[i] == 0:
+                branch[1:] = 0
+        branch[0] = self.missing[i]
+        return branch
+
+
+def choose(found: Candidates, features: NDArray[np.int32], slots: Slots) -> tuple[Splits, NDArray[np.intp]]:
+    """Best feature of every slot: the higher score, then the lower feature. Gives the splits and their slots' places.
+
+    features i4 (k, m): the column of each candidate, -1 = none.
+    """
+    score = np.where(features >= 0, found.score, -np.inf)
+    best = score.max(axis=1, initial=-np.inf)
+    tied = np.where(score == best[:, None], features, np.iinfo(np.int32).max)
+    column = tied.argmin(axis=1)
+    places = np.flatnonzero(best > -np.inf)
+    pair = places * features.shape[1] + column[places]
+    first = np.searchsorted(found.lookup_pair, pair, side="left")
+    count = np.searchsorted(found.lookup_pair, pair, side="right") - first
+    cells = ranges(first, count)
+    chosen = Splits(
+        slots.id[places],
+        features.reshape(-1)[pair],
+        found.score.reshape(-1)[pair],
+        found.gain.reshape(-1)[pair],
+        found.kind.reshape(-1)[pair],
+        found.cut.reshape(-1)[pair],
+        found.low.reshape(-1)[pair],
+        found.missing.reshape(-1)[pair],
+        found.n_branches.reshape(-1)[pair],
+        np.concatenate([[0], np.cumsum(count)]).astype(np.int64),
+        found.lookup_code[cells],
+        found.lookup_branch[cells],
+    )
+    return chosen, places
+
+
+NO_SPLITS = Splits(
+    *(np.zeros(0, t) for t in (np.int32, np.int32, np.float64, np.float64, np.uint8, np.int32, np.float64)),
+    np.zeros(0, np.int32),
+    np.zeros(0, np.int32),
+    np.zeros(1, np.int64),
+    np.zeros(0, np.uint16),
+    np.zeros(0, np.uint16),
+)
+
+
+def concatenate(parts: list[Splits]) -> Splits:
+    """Splits of several batches as one."""
+    if len(parts) == 1:
+        return parts[0]
+    parts = [NO_SPLITS, *parts]
+    sizes = np.concatenate([np.diff(p.lookup_ptr) for p in parts])
+    joined = {f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Splits)}
+    return Splits(**{**joined, "lookup_ptr": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)})

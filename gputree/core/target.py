@@ -1,0 +1,270 @@
+"""y and weights as integer channels: label counts, or fixed-point sums. May import NumPy and core only.
+
+Statistics are integers so that the order of additions cannot matter. A *layout* says what the channels of a node
+mean; a *target* is a layout with the rows' own numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.core.criteria import Criterion, TargetKind
+from gputree.core.forest import Forest
+
+SUM_BITS = 61  # sums of |w * y| stay below 2**61: s - n * (S // N) then fits 63 bits
+WEIGHT_BITS = 44  # total of scaled real weights beside sums of w * y
+COUNT_BITS = 53  # total of scaled real weights alone: every total is an exact float64
+RATIO_BITS = 20  # weights that are whole multiples of the smallest, up to this size, are kept as such
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Integer weights: ``units`` i8 (n,), None when all are 1; a real weight is units * ``unit``."""
+
+    units: NDArray[np.int64] | None
+    unit: float
+    exact: bool  # the units are multiples, so a weight of k equals k copies
+
+
+def scale_weights(weight: NDArray[np.float64] | None, n_rows: int, bits: int) -> Weights:
+    """Weights > 0 f8 (n,) as integers: multiples of the smallest where they are such, else scaled by 2**k."""
+    if weight is None or n_rows == 0:
+        return Weights(None, 1.0, True)
+    smallest = float(weight.min())
+    with np.errstate(over="ignore"):
+        ratio = weight / smallest
+    whole = np.rint(ratio)
+    if ratio.max() <= 2.0**RATIO_BITS and bool((np.abs(ratio - whole) <= whole * 2.0**-50).all()):
+        units = whole.astype(np.int64)
+        return Weights(None if bool((units == 1).all()) else units, smallest, True)
+    top = float(weight.max())
+    coarse = int(np.ceil(np.ldexp(weight / top, 20)).astype(np.int64).sum())  # an order-free bound of the total
+    exponent = bits + 19 - coarse.bit_length() - int(np.frexp(top)[1])
+    return Weights(np.maximum(1, np.rint(np.ldexp(weight, exponent))).astype(np.int64), 2.0**-exponent, False)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the channels of a node mean.
+
+    Counts: ``sizes[o]`` channels for the classes of output o, one output after another; the weight of a node is the
+    sum of the first output's. Sums: channel 0 is the weight, channel 1 + o the sum of output o. ``rows`` is the number
+    of a channel that counts rows, or -1 where the weight is the count. ``scale[o]``, a power of two, turns a channel
+    of output o into the float64 that the criterion reads.
+    """
+
+    kind: TargetKind
+    sizes: tuple[int, ...]
+    scale: tuple[float, ...]
+    rows: int = -1
+
+    @property
+    def counts(self) -> bool:
+        """Whether the channels are label counts."""
+        return self.kind is TargetKind.COUNTS
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.sizes)
+
+    @property
+    def n_channels(self) -> int:
+        """Channels of a node, the row count included."""
+        return (sum(self.sizes) if self.counts else 1 + len(self.sizes)) + (self.rows >= 0)
+
+    def output(self, o: int) -> slice:
+        """Channels over which a criterion folds for output o."""
+        first = sum(self.sizes[:o]) if self.counts else 1 + o
+        return slice(first, first + (self.sizes[o] if self.counts else 1))
+
+    def weight(self, stats: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Weights of nodes from channels i8 (C, ...)."""
+        total: NDArray[np.int64] = stats[: self.sizes[0]].sum(axis=0) if self.counts else stats[0]
+        return total
+
+    def count(self, stats: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of nodes from channels i8 (C, ...)."""
+        return stats[self.rows] if self.rows >= 0 else self.weight(stats)
+
+    def means(self, stats: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Whole-number means of nodes i8 (C, N) -> i8 (O, N), on which centred sums are re-centred; 0 otherwise."""
+        if self.kind is not TargetKind.CENTRED_SUMS:
+            return np.zeros((self.n_outputs, stats.shape[1]), np.int64)
+        return stats[1 : 1 + self.n_outputs] // np.maximum(stats[0], 1)
+
+    def cancelling(self, criterion: Criterion, stats: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Size of what cancels in the scores of nodes i8 (C, k) -> f8 (k,): the sum of the criterion's scale."""
+        weight, mean = self.weight(stats), self.means(stats)
+        scale = np.zeros(weight.shape)
+        for o in range(self.n_outputs):
+            scale += criterion.scale(weight.astype(np.float64), self.floats(stats, o, weight, mean[o])[0])
+        return scale
+
+    def floats(
+        self, stats: NDArray[np.int64], o: int, weight: NDArray[np.int64], mean: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Channels of output o as the criterion reads them: i8 (C, M), weight and the node's mean (M,) -> f8."""
+        x = stats[self.output(o)]
+        if self.kind is TargetKind.CENTRED_SUMS:
+            x = x - weight * mean
+        return x.astype(np.float64) if self.counts else x * self.scale[o]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """y and weights of the rows that take part (positive weight), ready to be added.
+
+    Counts have ``labels`` i4 (O, n) class numbers. Sums have ``sums`` i8 (O, n) fixed-point w * y, ``order`` i8 (O, n)
+    an integer image of y for min and max, perhaps ``moments`` i8 (O, n) fixed-point w * moment(y), and what decodes
+    them, (O,) each: y = centre + sums / weight * 2**-exponent; moments are of y * 2**unit, times 2**moment_exponent.
+    """
+
+    layout: Layout
+    weights: Weights
+    n_rows: int
+    labels: NDArray[np.int32] | None = None
+    sums: NDArray[np.int64] | None = None
+    order: NDArray[np.int64] | None = None
+    moments: NDArray[np.int64] | None = None
+    centre: NDArray[np.float64] | None = None
+    exponent: NDArray[np.int32] | None = None
+    unit: NDArray[np.int32] | None = None
+    moment_exponent: NDArray[np.int32] | None = None
+
+    def values(self, stats: NDArray[np.int64], extent: NDArray[np.int64] | None) -> NDArray[np.float64]:
+        """Values of nodes i8 (C, N) -> f8 (N, O'): class shares, or means held inside the extent of y in the node."""
+        weight = np.maximum(self.layout.weight(stats), 1)
+        if self.layout.counts:
+            shares: NDArray[np.float64] = (stats[: sum(self.layout.sizes)] / weight).T
+            return shares
+        assert self.centre is not None and self.exponent is not None and extent is not None
+        mean = self.centre[:, None] + np.ldexp(stats[1 : 1 + self.layout.n_outputs] / weight, -self.exponent[:, None])
+        bounds = from_order_image(extent)
+        return np.clip(mean, bounds[..., 0].T, bounds[..., 1].T).T
+
+    def impurity(
+        self, criterion: Criterion, stats: NDArray[np.int64], moments: NDArray[np.int64] | None
+    ) -> NDArray[np.float64]:
+        """Impurity of nodes i8 (C, N) -> f8 (N,), the mean over outputs, in the unit of y; moments i8 (N, O)."""
+        n = np.maximum(self.layout.weight(stats), 1).astype(np.float64)
+        total = np.zeros(n.shape)
+        for o in range(self.layout.n_outputs):
+            x = stats[self.layout.output(o)].astype(np.float64)
+            if self.layout.counts:
+                total += criterion.impurity(x, n, None)
+                continue
+            assert self.exponent is not None and self.unit is not None
+            moment = None
+            if moments is not None and self.moment_exponent is not None:
+                moment = np.ldexp(moments[:, o].astype(np.float64), -self.moment_exponent[o])
+            own = criterion.impurity(np.ldexp(x, self.unit[o] - self.exponent[o]), n, moment)
+            total += np.ldexp(np.maximum(own, 0.0), -DEGREE[self.layout.kind] * self.unit[o])
+        return total / self.layout.n_outputs
+
+    def describe(
+        self,
+        forest: Forest,
+        criterion: Criterion,
+        extent: NDArray[np.int64],
+        moments: NDArray[np.int64] | None,
+        bounds: NDArray[np.float64] | None,
+    ) -> Forest:
+        """Write values and impurities into a grown forest.
+
+        extent i8 (N, O, 2) and moments i8 (N, O) of its nodes; bounds f8 (2, N) of monotone constraints hold the values.
+        An empty branch has its parent's value and no impurity.
+        """
+        stats = np.ascontiguousarray(forest.stats.T)
+        value = self.values(stats, extent)
+        if bounds is not None:
+            self.hold(value, bounds)
+        for node in np.flatnonzero(self.layout.weight(stats) == 0):  # parents come first
+            value[node] = value[forest.parent[node]]
+        return replace(forest, value=value, impurity=self.impurity(criterion, stats, moments))
+
+    def hold(self, value: NDArray[np.float64], bounds: NDArray[np.float64]) -> None:
+        """Clip values (N, O') to monotone bounds, which are means in whole units or shares of class 1."""
+        if self.layout.counts:
+            value[:, 1] = np.clip(value[:, 1], *bounds)
+            value[:, 0] = 1.0 - value[:, 1]
+        elif self.centre is not None and self.exponent is not None:
+            value[:, 0] = np.clip(value[:, 0], *(self.centre[0] + np.ldexp(bounds, -self.exponent[0])))
+
+    def decrease_scale(self, criterion: Criterion) -> float:
+        """Factor from a gain to the weighted impurity decrease that users see, times the weight of the root."""
+        if self.unit is None:
+            return criterion.unit / self.layout.n_outputs
+        return float(np.ldexp(criterion.unit / self.layout.n_outputs, -DEGREE[self.layout.kind] * self.unit.min()))
+
+
+DEGREE = {TargetKind.COUNTS: 0, TargetKind.RAW_SUMS: 1, TargetKind.CENTRED_SUMS: 2}  # power of y in an impurity
+
+
+def class_target(y: NDArray[Any], n_classes: tuple[int, ...], weight: NDArray[np.float64] | None) -> Target:
+    """Label counts. y i4 (n, O) class numbers, weight f8 (n,) > 0 or None."""
+    weights = scale_weights(weight, y.shape[0], COUNT_BITS)
+    rows = -1 if weights.units is None else sum(n_classes)
+    layout = Layout(TargetKind.COUNTS, n_classes, (1.0,) * len(n_classes), rows)
+    return Target(layout, weights, y.shape[0], labels=np.ascontiguousarray(y.T, np.int32))
+
+
+def sum_target(y: NDArray[np.float64], criterion: Criterion, weight: NDArray[np.float64] | None) -> Target:
+    """Fixed-point sums. y f8 (n, O) finite, weight f8 (n,) > 0 or None."""
+    weights = scale_weights(weight, y.shape[0], WEIGHT_BITS)
+    total = y.shape[0] if weights.units is None else int(weights.units.sum())
+    centred = criterion.needs is TargetKind.CENTRED_SUMS
+    centre = y.min(axis=0) / 2 + y.max(axis=0) / 2 if centred else np.zeros(y.shape[1])
+    deviation = (y - centre).T
+    unit = value_exponent(deviation)
+    sums, exponent = fixed_point(deviation, weights, total)
+    moment = criterion.moment(np.ldexp(deviation, unit[:, None]))
+    moments, moment_exponent = (None, None) if moment is None else fixed_point(moment, weights, total)
+    scale = tuple(float(np.ldexp(1.0, unit.min() - e)) for e in exponent)  # one unit for all outputs
+    rows = -1 if weights.units is None else 1 + y.shape[1]
+    return Target(
+        Layout(criterion.needs, (1,) * y.shape[1], scale, rows),
+        weights,
+        y.shape[0],
+        sums=sums,
+        order=order_image(y.T),
+        moments=moments,
+        centre=centre,
+        exponent=exponent,
+        unit=unit,
+        moment_exponent=moment_exponent,
+    )
+
+
+def value_exponent(y: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Exponents (O,) such that y (O, n) * 2**exponent lies in [-1, 1]."""
+    return -np.frexp(np.abs(y).max(axis=1, initial=0.0))[1].astype(np.int32)
+
+
+def fixed_point(y: NDArray[np.float64], weights: Weights, total: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """w * y as integers: y f8 (O, n) -> i8 (O, n) and the exponents (O,), so that sums of |w * y| stay bounded.
+
+    Multiples keep "weight k is k copies" to the bit; real weights are multiplied first and rounded once.
+    """
+    exponent = value_exponent(y) + SUM_BITS - int(total).bit_length()
+    scaled = np.ldexp(y, exponent[:, None])
+    if weights.units is None:
+        return np.rint(scaled).astype(np.int64), exponent
+    if weights.exact:
+        return np.rint(scaled).astype(np.int64) * weights.units, exponent
+    return np.rint(scaled * weights.units).astype(np.int64), exponent
+
+
+def order_image(y: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Integers in the order of the floats (-0.0 equals 0.0)."""
+    bits = (np.ascontiguousarray(y) + 0.0).view(np.int64)
+    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+
+
+def from_order_image(i: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The floats whose images these are."""
+    return np.where(i < 0, np.int64(-(2**63)) - i, i).view(np.float64)

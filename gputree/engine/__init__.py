@@ -1,0 +1,1 @@
+"""How a tree grows: recipes, the growth loop, sampling, pruning. Knows no concrete backend."""

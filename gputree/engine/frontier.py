@@ -1,0 +1,141 @@
+"""Which open nodes are split next: all of them, or the best of each tree. May import core."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.core.forest import ForestBuilder
+from gputree.core.scores import grid
+from gputree.core.splits import Splits, concatenate
+from gputree.core.target import Target
+from gputree.engine.recipe import Recipe
+
+AHEAD = 64  # best first carries out so many tests at once; what turns out not to be needed is dropped at the end
+
+
+class Frontier(Protocol):
+    """Open nodes with their best tests."""
+
+    def push(self, splits: Splits) -> None:
+        """Add open nodes, in order of birth."""
+
+    def pop(self) -> Splits | None:
+        """The tests to carry out next, None when growth is over."""
+
+    def committed(self) -> NDArray[np.bool_] | None:
+        """Which nodes' tests count, bool (n_nodes,); None for all."""
+
+
+class LevelByLevel:
+    """Every open node is split at once."""
+
+    def __init__(self) -> None:
+        self.level: Splits | None = None
+
+    def push(self, splits: Splits) -> None:
+        """Replace the level."""
+        self.level = splits
+
+    def pop(self) -> Splits | None:
+        """The whole level."""
+        level, self.level = self.level, None
+        return level if level is not None and len(level) else None
+
+    def committed(self) -> None:
+        """All tests count."""
+        return None
+
+
+@dataclass(slots=True)
+class Queue:
+    """Open nodes of one tree by (-score, age), the leaves that may still be added, and the scale of its scores."""
+
+    budget: int
+    scale: float
+    heap: list[tuple[float, int, int]] = field(default_factory=list)
+    births: int = 0
+
+
+class BestFirst:
+    """The open node of highest score is split next, until the tree has ``max_leaves`` leaves.
+
+    Tests are carried out a few at a time ahead of their turn, but take effect in order: a node enters the queue when
+    its parent's test takes effect, so the outcome does not depend on how far ahead the search runs. Scores are put on
+    the root's grid; ties go to the older node.
+    """
+
+    def __init__(self, forest: ForestBuilder, recipe: Recipe, target: Target) -> None:
+        self.forest, self.recipe, self.target = forest, recipe, target
+        self.tree: dict[int, int] = {}
+        self.queues: dict[int, Queue] = {}
+        self.offers: dict[int, tuple[Splits, int]] = {}  # the test of an open node that was not carried out yet
+        self.children: dict[int, list[tuple[int, float]]] = {}  # scored children of a node whose test was carried out
+        self.branches: dict[int, int] = {}
+        self.done: list[int] = []
+
+    def push(self, splits: Splits) -> None:
+        """Add open nodes; those whose parent has had its turn enter the queue."""
+        parents = self.forest.of("parent", splits.node)
+        for i in np.argsort(splits.node, kind="stable"):
+            node, parent, score = int(splits.node[i]), int(parents[i]), float(splits.score[i])
+            self.offers[node] = splits, int(i)
+            if parent >= 0:
+                self.tree[node] = self.tree[parent]
+                self.children[parent].append((node, score))
+            else:
+                self.plant(node, score)
+
+    def plant(self, root: int, score: float) -> None:
+        """Open the queue of a tree."""
+        own = self.target.layout.cancelling(
+            self.recipe.search.criterion, self.forest.of("stats", slice(root, root + 1))
+        )
+        leaves = self.recipe.stop.max_leaves
+        self.tree[root] = root
+        self.queues[root] = Queue(
+            np.iinfo(np.int64).max if leaves is None else leaves - 1, max(abs(score), float(own[0]))
+        )
+        self.enter(self.queues[root], root, score)
+
+    def enter(self, queue: Queue, node: int, score: float) -> None:
+        """Put a node into its tree's queue."""
+        rounded = float(grid(np.array([score]), np.array([queue.scale]))[0])
+        heapq.heappush(queue.heap, (-rounded, queue.births, node))
+        queue.births += 1
+
+    def pop(self) -> Splits | None:
+        """Let tests take effect as far as they were carried out; give the next ones."""
+        wanted = [node for queue in self.queues.values() for node in self.advance(queue)]
+        if not wanted:
+            return None
+        groups: dict[int, tuple[Splits, list[int]]] = {}
+        for node in wanted:
+            splits, i = self.offers.pop(node)
+            self.children[node], self.branches[node] = [], int(splits.n_branches[i])
+            groups.setdefault(id(splits), (splits, []))[1].append(i)
+        return concatenate([splits.take(np.array(places)) for splits, places in groups.values()])
+
+    def advance(self, queue: Queue) -> list[int]:
+        """Nodes of one tree whose tests are to be carried out before its queue can move on."""
+        while queue.heap and queue.budget > 0 and queue.heap[0][2] in self.children:
+            node = heapq.heappop(queue.heap)[2]
+            self.done.append(node)
+            queue.budget -= self.branches[node] - 1
+            for child, score in self.children.pop(node):
+                self.enter(queue, child, score)
+        if not queue.heap or queue.budget <= 0:
+            queue.heap.clear()
+            return []
+        ahead = heapq.nsmallest(min(AHEAD, queue.budget), queue.heap)
+        return [node for _, _, node in ahead if node not in self.children]
+
+    def committed(self) -> NDArray[np.bool_]:
+        """The nodes whose tests took effect."""
+        marks = np.zeros(self.forest.n_nodes, bool)
+        marks[self.done] = True
+        return marks

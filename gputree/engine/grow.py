@@ -1,0 +1,201 @@
+"""The growth loop: one frontier of open nodes of all trees, split level by level or best first.
+
+May import core and the protocol, never a backend.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.protocol import SHARD, Backend, Codes
+from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test
+from gputree.core.keys import child_keys, root_keys
+from gputree.core.splits import NOT_MET, Slots, Splits, choose, concatenate
+from gputree.core.target import Target
+from gputree.engine.frontier import BestFirst, Frontier, LevelByLevel
+from gputree.engine.recipe import Order, Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a watcher is told after each step: nodes so far, open nodes and the rows in them."""
+
+    nodes: int
+    open_nodes: int
+    open_rows: int
+
+
+Watch = Callable[[Progress], None]
+
+
+def grow(
+    backend: Backend, codes: Codes, target: Target, recipe: Recipe, seed: int, watch: Watch | None = None
+) -> Forest:
+    """Grow all trees of a recipe; node order of the result is tree by tree, breadth first."""
+    plan = Plan(backend, backend.open(codes, target, recipe.sampler.bags()), target, recipe, codes.n_codes)
+    frontier = plan.frontier()
+    frontier.push(plan.best_splits(plan.plant(seed)))
+    while splits := frontier.pop():
+        slots = plan.split(splits)
+        if watch is not None:
+            watch(Progress(plan.forest.n_nodes, len(slots), int(slots.rows.sum())))
+        frontier.push(plan.best_splits(slots))
+    return plan.finish(frontier.committed())
+
+
+@dataclass(slots=True)
+class Plan:
+    """The parts that every step of growth needs, and the forest so far."""
+
+    backend: Backend
+    shard: SHARD
+    target: Target
+    recipe: Recipe
+    n_codes: NDArray[np.int64]
+    forest: ForestBuilder = field(default_factory=ForestBuilder)
+
+    def plant(self, seed: int) -> Slots:
+        """Add the roots; give those that may be split."""
+        stats, extent = self.backend.totals(self.shard)
+        trees = np.arange(stats.shape[1], dtype=np.int32)
+        bounds = np.repeat([[-np.inf], [np.inf]], trees.size, axis=1)
+        nothing = np.full(trees.size, -1, np.int32)
+        depth = np.zeros(trees.size, np.int32)
+        return self.add(Grown(nothing, depth, root_keys(seed, trees), stats, bounds), lambda _: extent)
+
+    def split(self, splits: Splits) -> Slots:
+        """Turn leaves into tests, add their children, regroup the rows; give the children that may be split."""
+        stats = self.backend.children(self.shard, splits)
+        parent = np.repeat(np.arange(len(splits)), splits.n_branches)
+        first = np.cumsum(splits.n_branches) - splits.n_branches
+        branch = np.arange(parent.size) - first[parent]
+        self.forest.mark(tests(splits, self.target.layout.count(stats), first, self.forest.n_nodes))
+        born = Grown(
+            splits.node[parent],
+            self.forest.of("depth", splits.node[parent]) + np.int32(1),
+            child_keys(self.forest.of("key", splits.node[parent]), branch),
+            stats,
+            self.bounds(splits, stats, parent, branch, first),
+        )
+        ids = np.arange(self.forest.n_nodes, self.forest.n_nodes + parent.size, dtype=np.int32)
+        self.backend.partition(self.shard, splits, ids)
+        return self.add(born, lambda open_: self.backend.extent(self.shard, open_))
+
+    def bounds(
+        self, splits: Splits, stats: NDArray[np.int64], parent: NDArray[Any], branch: NDArray[Any], first: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """Monotone bounds of children (2, children): split at the middle of the two values, else inherited."""
+        bounds = self.forest.of("bounds", splits.node[parent])
+        monotone = self.recipe.search.limits.monotone
+        if monotone is None:
+            return bounds
+        sign = np.where(splits.n_branches == 2, monotone[splits.feature], 0)[parent]
+        level = stats[1] / np.maximum(self.target.layout.weight(stats), 1)
+        middle = (level[first] + level[first + 1])[parent] / 2
+        upper = np.where(branch == 0, sign > 0, sign < 0)  # this child lies below the middle
+        bounds[1] = np.where(upper, middle, bounds[1])
+        bounds[0] = np.where(~upper & (sign != 0), middle, bounds[0])
+        return bounds
+
+    def add(self, born: Grown, extent: Callable[[NDArray[np.int32]], NDArray[np.int64]]) -> Slots:
+        """Append nodes to the forest; give those that may be split."""
+        ids = self.forest.add(born)
+        rows, weight = self.target.layout.count(born.stats), self.target.layout.weight(born.stats)
+        stop, limits = self.recipe.stop, self.recipe.search.limits
+        open_ = (rows >= max(stop.min_rows, 2 * limits.min_rows)) & (
+            weight >= max(stop.min_weight, 2 * limits.min_weight)
+        )
+        if stop.max_depth is not None:
+            open_ &= born.depth < stop.max_depth
+        open_ &= ~self.pure_counts(born.stats)
+        if not self.target.layout.counts and open_.any():
+            span = extent(ids[open_])
+            open_[open_] = (span[..., 0] < span[..., 1]).any(axis=1)
+        return Slots(ids[open_], born.key[open_], born.stats[:, open_], rows[open_], born.bounds[:, open_])
+
+    def pure_counts(self, stats: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Nodes with one class in every output; never true of sums, whose purity is min(y) == max(y)."""
+        layout = self.target.layout
+        if not layout.counts:
+            return np.zeros(stats.shape[1], bool)
+        pure = np.ones(stats.shape[1], bool)
+        for o in range(layout.n_outputs):
+            pure &= (stats[layout.output(o)] > 0).sum(axis=0) <= 1
+        return pure
+
+    def best_splits(self, slots: Slots) -> Splits:
+        """The best admissible test of every slot that has one."""
+        found = [splits for batch in self.batches(slots) for splits in self.settle(batch)]
+        return concatenate(found)
+
+    def settle(self, slots: Slots) -> Iterator[Splits]:
+        """Try the next features until every slot has a test or none left to try."""
+        for turn in itertools.count():
+            features = self.recipe.sampler.features(slots, self.n_codes.size, turn)
+            if features is None or not len(slots):
+                return
+            table = self.backend.histogram(self.shard, slots, features)
+            splits, places = choose(self.backend.search(table, slots, self.recipe.search), features, slots)
+            weight = self.target.layout.weight(slots.stats[:, places]).astype(np.float64)
+            decrease = self.recipe.search.criterion.decrease(splits.gain, weight)
+            order = np.flatnonzero(decrease >= self.recipe.stop.min_gain)
+            yield splits if order.size == len(splits) else splits.take(order)
+            slots = slots.take(np.setdiff1d(np.arange(len(slots)), places, assume_unique=True))
+
+    def batches(self, slots: Slots) -> Iterator[Slots]:
+        """Slots whose tables fit ``table_bytes`` together; at least one slot a batch."""
+        n_features = min(self.recipe.sampler.max_features or self.n_codes.size, self.n_codes.size)
+        cell = 8 * (2 + self.target.layout.n_channels)  # its channels, its code, its segment
+        widest = 1 + int(self.n_codes.max(initial=0))
+        bytes_ = np.minimum(slots.rows, widest) * (cell * n_features)
+        batch = np.cumsum(bytes_) // max(self.recipe.table_bytes, 1)
+        for part in np.split(np.arange(len(slots)), np.flatnonzero(np.diff(batch)) + 1):
+            yield slots.take(part)
+
+    def finish(self, committed: NDArray[np.bool_] | None) -> Forest:
+        """The forest in canonical order with values and impurities."""
+        forest, birth = self.forest.freeze(committed)
+        born = birth.astype(np.int32)
+        return self.target.describe(
+            forest,
+            self.recipe.search.criterion,
+            self.backend.extent(self.shard, born),
+            self.backend.moments(self.shard, born),
+            None if self.recipe.search.limits.monotone is None else self.forest.of("bounds", birth),
+        )
+
+    def frontier(self) -> Frontier:
+        """An empty frontier in the recipe's order."""
+        if self.recipe.order is Order.LEVEL:
+            return LevelByLevel()
+        return BestFirst(self.forest, self.recipe, self.target)
+
+
+def tests(splits: Splits, rows: NDArray[np.int64], first: NDArray[Any], n_nodes: int) -> Marked:
+    """What the forest records of new tests; rows (children,)."""
+    parent = np.repeat(np.arange(len(splits)), splits.n_branches)
+    top = np.maximum.reduceat(rows, first)
+    heaviest = np.flatnonzero(rows == top[parent])
+    largest = heaviest[np.searchsorted(heaviest, first)] - first  # the first of the largest children
+    tie = (splits.kind == Test.THRESHOLD) & (rows[first] == rows[first + 1])
+    not_met = np.where(tie, 1, largest)  # right when equal
+    return Marked(
+        node=splits.node,
+        kind=splits.kind,
+        feature=splits.feature,
+        low=splits.low,
+        first_child=(n_nodes + first).astype(np.int32),
+        n_children=splits.n_branches.astype(np.uint16),
+        missing=np.where(splits.missing == NOT_MET, not_met, splits.missing).astype(np.uint16),
+        unseen=largest.astype(np.uint16),
+        score=splits.score,
+        lookup_count=np.diff(splits.lookup_ptr),
+        lookup_code=splits.lookup_code,
+        lookup_branch=splits.lookup_branch,
+    )

@@ -1,0 +1,40 @@
+"""A learner as a row of parts: what is searched, how it is scored, what limits growth. May import core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gputree.core.splits import Search
+from gputree.engine.sampling import Sampler
+
+TABLE_BYTES = 1 << 28
+
+
+class Order(Enum):
+    """In which order open nodes are split."""
+
+    LEVEL = "level by level"
+    BEST = "best first"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """When a node stays a leaf; sizes in rows and in units of weight, ``min_gain`` in gain of the criterion."""
+
+    max_depth: int | None = None
+    min_rows: int = 2
+    min_weight: int = 0
+    min_gain: float = 0.0
+    max_leaves: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything that the growth loop needs to know of a learner."""
+
+    search: Search
+    stop: Stop = Stop()
+    order: Order = Order.LEVEL
+    sampler: Sampler = field(default_factory=Sampler)
+    table_bytes: int = TABLE_BYTES

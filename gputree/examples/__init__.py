@@ -1,0 +1,1 @@
+"""Runnable examples: `python -m gputree.examples.<name>`; each is also a test."""

@@ -1,0 +1,1 @@
+"""Looking at a fitted forest: text, plots, rules, exports, importances."""

@@ -1,0 +1,1 @@
+"""The scikit-learn estimators: a docstring, parameters and a recipe each."""

@@ -1,0 +1,377 @@
+"""The scikit-learn contract of single trees: validate, encode, grow, predict. May import everything below."""
+
+from __future__ import annotations
+
+import sys
+import time
+from abc import abstractmethod
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator
+from sklearn.utils import Bunch, check_random_state
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gputree.backends import choose
+from gputree.backends.protocol import Backend, CodeSpec
+from gputree.core.criteria import CRITERIA, Criterion
+from gputree.core.forest import Forest
+from gputree.core.schema import MAX_CODES, Schema
+from gputree.core.splits import MULTIWAY, RANDOM, THRESHOLD, Limits, Search
+from gputree.core.target import Target
+from gputree.engine.grow import Progress, Watch, grow
+from gputree.engine.pruning import cost_complexity_path, prune
+from gputree.engine.recipe import TABLE_BYTES, Order, Recipe, Stop
+from gputree.engine.sampling import Sampler
+from gputree.learners.tables import read_matrix, read_schema
+from gputree.learners.view import TreeView, importances, paths
+
+SLACK = 1.0 - 2.0**-40  # a limit given as a share or a decrease is met when only rounding is missing
+
+
+@dataclass(frozen=True, slots=True)
+class FitInfo:
+    """What a fit did: where it ran, how much it visited, and how long it took.
+
+    ``levels`` is the depth of the tree plus one, ``rows_visited`` the rows added to tables over all levels,
+    ``cells_scored`` the table cells searched, ``seconds`` the wall time of the whole fit, ``peak_table_bytes`` the
+    largest table at one time, in bytes, and ``table_bytes`` its limit.
+    """
+
+    device: str
+    backend: str
+    levels: int
+    rows_visited: int
+    cells_scored: int
+    seconds: float
+    peak_table_bytes: int
+    table_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that take part in a fit, their target, and the numbers that limits are made of."""
+
+    X: NDArray[Any]
+    target: Target
+    n_rows: int
+    total_weight: int
+
+
+class BaseTree(BaseEstimator):
+    """What classification and regression trees share."""
+
+    _criteria: ClassVar[tuple[str, ...]]
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "splitter": [StrOptions({"best", "random"})],
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "min_samples_split": [
+            Interval(Integral, 2, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
+        ],
+        "min_samples_leaf": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="neither"),
+        ],
+        "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
+            StrOptions({"sqrt", "log2"}),
+            None,
+        ],
+        "random_state": ["random_state"],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+        "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
+        "monotonic_cst": ["array-like", None],
+        "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both"), StrOptions({"auto"})],
+        "device": [str],
+        "verbose": ["verbose"],
+    }
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            Numbers (float32 is read as it is, everything else as float64; NaN is missing); in a frame (pandas,
+            polars, pyarrow) also strings, booleans and categories, which get one branch per category.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+            Labels of any sortable type, or finite numbers.
+        sample_weight : array-like of shape (n_rows,), optional
+            Finite weights >= 0, not all 0. A weight of 0 is absence, a weight of k is k copies.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a parameter or a value of the input is outside of what is allowed.
+        TypeError
+            If a column holds something that is neither number, text, boolean nor category.
+        """
+        begin = time.perf_counter()
+        self._check_parameters()
+        matrix, schema = self._read(X)
+        labels = self._read_target(y, matrix.shape[0])
+        weight = self._weights(labels, sample_weight, matrix.shape[0])
+        criterion = CRITERIA[self.criterion]
+        rows = self._rows(matrix, labels, weight, criterion)
+        self.schema_ = schema
+        backend = choose(self.device, rows.X.size)
+        recipe = self._recipe(criterion, rows, schema)
+        codes = backend.encode(rows.X, self._edges(backend, rows, schema))
+        watch = reporter(begin) if self.verbose else None
+        grown = grow(backend, codes, rows.target, recipe, self._seed(), watch)
+        self._keep(prune(grown, self._weight_share(grown, rows.target), self.ccp_alpha), rows.target)
+        self.fit_info_ = FitInfo(
+            "cpu",
+            backend.name,
+            grown.max_depth + 1,
+            backend.work.rows,
+            backend.work.cells,
+            time.perf_counter() - begin,
+            backend.work.table_bytes,
+            recipe.table_bytes,
+        )
+        return self
+
+    def _check_parameters(self) -> None:
+        """Refuse a parameter by name, value and what is allowed."""
+        if self.criterion not in self._criteria:
+            hint = ""
+            if self.criterion == "absolute_error":
+                hint = "; the median is not a sum over rows, which every split here is scored from: use one of these"
+            raise ValueError(
+                f"criterion={self.criterion!r} must be one of {', '.join(map(repr, self._criteria))}{hint}"
+            )
+        self._validate_params()
+
+    def _read(self, X: Any) -> tuple[NDArray[Any], Schema]:
+        """X as one float matrix with its schema; remembers names and number of columns."""
+        validate_data(self, X, skip_check_array=True, reset=True)
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            width = X.shape[1] if getattr(X, "ndim", 0) == 2 else getattr(self, "n_features_in_", 0)
+            names = [f"feature_{i}" for i in range(width)]
+        schema = read_schema(X, [str(name) for name in names])
+        return read_matrix(X, schema), schema
+
+    @abstractmethod
+    def _read_target(self, y: Any, n_rows: int) -> NDArray[Any]:
+        """Check y; class numbers i4 or numbers f8, (n, outputs)."""
+
+    @abstractmethod
+    def _weights(self, labels: NDArray[Any], weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+        """Weights of the rows f8 (n,), class weights included; None for ones."""
+
+    @abstractmethod
+    def _target(self, labels: NDArray[Any], criterion: Criterion, weight: NDArray[np.float64] | None) -> Target:
+        """Channels of the rows that take part."""
+
+    def _rows(
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+    ) -> Rows:
+        """Leave out the rows of weight 0."""
+        if weight is not None and not weight.all():
+            keep = weight > 0
+            X, labels, weight = X[keep], labels[keep], weight[keep]
+        target = self._target(labels, criterion, weight)
+        units = target.weights.units
+        return Rows(X, target, X.shape[0], X.shape[0] if units is None else int(units.sum()))
+
+    def _edges(self, backend: Backend, rows: Rows, schema: Schema) -> Any:
+        """Codes of the columns, from all rows."""
+        spec = CodeSpec(schema, None if self.max_bins == "auto" else int(self.max_bins))
+        return backend.edges(rows.X, spec, rows.target.weights.units)
+
+    def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
+        """The row of parts that these parameters ask for."""
+        least_weight = int(np.ceil(self.min_weight_fraction_leaf * rows.total_weight * SLACK))
+        limits = Limits(
+            fraction_of_rows(self.min_samples_leaf, rows.n_rows, 1), least_weight, self._monotone(schema.n_features)
+        )
+        numeric = RANDOM if self.splitter == "random" else THRESHOLD
+        least_gain = self.min_impurity_decrease * rows.total_weight / rows.target.decrease_scale(criterion)
+        return Recipe(
+            search=Search((numeric, MULTIWAY), criterion, limits),
+            stop=Stop(
+                self.max_depth,
+                fraction_of_rows(self.min_samples_split, rows.n_rows, 2),
+                0,
+                least_gain * SLACK if least_gain > 0 else -np.inf,
+                self.max_leaf_nodes,
+            ),
+            order=Order.LEVEL if self.max_leaf_nodes is None else Order.BEST,
+            sampler=Sampler(1, self._count_features(schema.n_features)),
+            table_bytes=TABLE_BYTES,
+        )
+
+    def _count_features(self, n_features: int) -> int | None:
+        """``max_features`` as a number, None for all."""
+        wanted = self.max_features
+        if wanted == "sqrt":
+            wanted = int(np.sqrt(n_features))
+        elif wanted == "log2":
+            wanted = int(np.log2(n_features))
+        elif wanted is not None and not isinstance(wanted, Integral):
+            wanted = int(wanted * n_features)
+        self.max_features_ = n_features if wanted is None else max(1, min(int(wanted), n_features))
+        return None if self.max_features_ == n_features else self.max_features_
+
+    def _monotone(self, n_features: int) -> NDArray[np.int8] | None:
+        """``monotonic_cst`` as signs (n_features,)."""
+        if self.monotonic_cst is None:
+            return None
+        if self._n_values() > 1:
+            raise ValueError(
+                "monotonic_cst needs one output, and two classes at most; leave it out, or fit one at a time"
+            )
+        signs = np.asarray(self.monotonic_cst)
+        if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
+            raise ValueError(
+                f"monotonic_cst={self.monotonic_cst!r} must hold -1, 0 or 1 for each of the {n_features} features"
+            )
+        return signs.astype(np.int8)
+
+    @abstractmethod
+    def _n_values(self) -> int:
+        """Free numbers that a leaf holds: a mean an output, or the classes but one."""
+
+    def _seed(self) -> int:
+        """One integer from ``random_state``; None means 0."""
+        if self.random_state is None:
+            return 0
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _keep(self, forest: Forest, target: Target) -> None:
+        """Store what a fitted model is made of."""
+        self.forest_ = forest
+        self.layout_ = target.layout
+        self.weight_unit_ = target.weights.unit
+        self.n_outputs_ = target.layout.n_outputs
+
+    def _weight_share(self, forest: Forest, target: Target) -> NDArray[np.float64]:
+        """Weights of the nodes (N,)."""
+        return target.layout.weight(forest.stats.T).astype(np.float64)
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Bunch:
+        """Effective alphas of minimal cost-complexity pruning, and the impurity of the leaves after each step.
+
+        Grows a tree with ``ccp_alpha=0`` on (X, y), which are as in `fit`.
+
+        Returns
+        -------
+        Bunch
+            ``ccp_alphas`` and ``impurities``, float64 arrays (n_steps,).
+
+        References
+        ----------
+        Breiman, Friedman, Olshen and Stone (1984), "Classification and Regression Trees", section 3.3.
+        """
+        model = type(self)(**{**self.get_params(deep=False), "ccp_alpha": 0.0}).fit(X, y, sample_weight)
+        stats = model.forest_.stats.T
+        path = cost_complexity_path(model.forest_, model.layout_.weight(stats).astype(np.float64))
+        return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
+
+    @property
+    def tree_(self) -> TreeView:
+        """The tree under scikit-learn's array names; node ids are breadth first, scikit-learn's depth first."""
+        check_is_fitted(self, "forest_")
+        stats = self.forest_.stats.T
+        return TreeView(
+            self.forest_,
+            self.weight_unit_,
+            self.layout_.count(stats),
+            self.layout_.weight(stats),
+            self.n_features_in_,
+            np.array(self.layout_.sizes, np.intp),
+        )
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Shares of the impurity decrease by feature, float64 (n_features,); all 0 for a tree without a split.
+
+        1.0 means that all of the decrease is that column's; a column that no node tests has 0. Biased towards columns
+        of many distinct values; see ``sklearn.inspection.permutation_importance``.
+        """
+        check_is_fitted(self, "forest_")
+        weight = self.layout_.weight(self.forest_.stats.T)
+        return importances(self.forest_, weight, self.n_features_in_, True)
+
+    def get_depth(self) -> int:
+        """Depth of the deepest leaf; 0 for a root alone."""
+        check_is_fitted(self, "forest_")
+        return self.forest_.max_depth
+
+    def get_n_leaves(self) -> int:
+        """Number of leaves."""
+        check_is_fitted(self, "forest_")
+        return self.forest_.n_leaves
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the fitted arrays as hex: equal on every device for the same data, parameters and seed."""
+        check_is_fitted(self, "forest_")
+        return self.forest_.fingerprint()
+
+    def apply(self, X: Any, check_input: bool = True) -> NDArray[np.int64]:
+        """Leaf of every row, int64 (n_rows,). Node ids are breadth first (scikit-learn's are depth first)."""
+        return self._leaves(X, check_input).astype(np.int64)
+
+    def decision_path(self, X: Any, check_input: bool = True) -> csr_matrix:
+        """Nodes that every row passes, a csr matrix (n_rows, n_nodes) of ones. Node ids are breadth first."""
+        return paths(self.forest_, self._leaves(X, check_input))
+
+    def _leaves(self, X: Any, check_input: bool = True) -> NDArray[np.int32]:
+        """Leaf of every row, i4 (n,)."""
+        check_is_fitted(self, "forest_")
+        if check_input:
+            validate_data(self, X, skip_check_array=True, reset=False)
+            X = read_matrix(X, self.schema_)
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                    "features as input"
+                )
+        leaves: NDArray[np.int32] = choose(self.device, X.size).apply(self.forest_, X)[:, 0]
+        return leaves
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a forest."""
+        return hasattr(self, "forest_")
+
+    def __sklearn_tags__(self) -> Any:
+        """NaN is allowed, several outputs too."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def fraction_of_rows(size: float, n_rows: int, least: int) -> int:
+    """A count of rows from a count or a share."""
+    return int(size) if isinstance(size, Integral) else max(least, int(np.ceil(size * n_rows)))
+
+
+def reporter(begin: float) -> Watch:
+    """Print one line a step: nodes, open nodes, rows a second."""
+    last = [begin]
+
+    def watch(progress: Progress) -> None:
+        now = time.perf_counter()
+        rate = progress.open_rows / max(now - last[0], 1e-9)
+        last[0] = now
+        line = f"[gputree] {now - begin:7.1f} s  {progress.nodes:>9,} nodes  {progress.open_nodes:>9,} open"
+        print(f"{line}  {rate:>13,.0f} rows/s", file=sys.stderr)
+
+    return watch

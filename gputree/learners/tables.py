@@ -1,0 +1,98 @@
+"""From a user's table to one float matrix and a schema. May import everything below, narwhals and scikit-learn.
+
+Numbers stay as they are (float32 stays float32, NaN is missing). A column of strings, booleans, categories or enums
+holds category numbers 0 .. K - 1, NaN where missing, -1 for a category that was never declared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
+
+from gputree.core.schema import Feature, Kind, Schema
+
+UNKNOWN = -1.0
+
+
+def as_frame(X: Any) -> nw.DataFrame[Any] | None:
+    """X as a narwhals frame, None if it is no eager frame."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def read_schema(X: Any, names: list[str]) -> Schema:
+    """Kinds, names and categories of the columns of X, in order."""
+    frame = as_frame(X)
+    if frame is None:
+        return Schema(tuple(Feature(name) for name in names))
+    return Schema(tuple(read_feature(frame[:, i], name) for i, name in enumerate(names)))
+
+
+def read_feature(column: nw.Series[Any], name: str) -> Feature:
+    """Kind and categories of one column of a frame."""
+    if column.dtype.is_numeric():
+        return Feature(name)
+    if isinstance(column.dtype, nw.Categorical | nw.Enum):
+        return Feature(name, Kind.CATEGORICAL, tuple(column.cat.get_categories().to_list()))
+    if isinstance(column.dtype, nw.String | nw.Boolean | nw.Object):
+        return Feature(name, Kind.CATEGORICAL, tuple(sorted_values(column, name)))
+    raise TypeError(
+        f"column {name!r} has type {column.dtype}, which gputree does not read; "
+        "columns may be numbers, strings, booleans, categories or enums: convert it first"
+    )
+
+
+def sorted_values(column: nw.Series[Any], name: str) -> list[Any]:
+    """Distinct known values in order."""
+    values = {v for v in column.to_list() if v is not None and v == v}
+    odd = next((v for v in values if not isinstance(v, str | bool)), None)
+    if odd is not None:
+        raise TypeError(
+            f"column {name!r} mixes in {odd!r}, a {type(odd).__name__}, where text was due; "
+            "give it one type (numbers, or strings)"
+        )
+    return sorted(values)
+
+
+def read_matrix(X: Any, schema: Schema) -> NDArray[Any]:
+    """X f4 or f8 (n, F) as the engine reads it; a float array is used where it lies."""
+    frame = as_frame(X)
+    if frame is None or (schema.kinds == Kind.NUMERIC).all() and all(d.is_numeric() for d in frame.schema.dtypes()):
+        if frame is not None:
+            X = np.column_stack([numbers(frame[:, i]) for i in range(schema.n_features)]) if frame.columns else X
+        matrix: NDArray[Any] = check_array(
+            X, dtype=(np.float64, np.float32), ensure_all_finite=False, ensure_min_features=1, input_name="X"
+        )
+        return matrix
+    matrix = np.empty((len(frame), schema.n_features), np.float64)
+    for i, feature in enumerate(schema.features):
+        matrix[:, i] = read_column(frame[:, i], feature)
+    return matrix
+
+
+def numbers(column: nw.Series[Any]) -> NDArray[Any]:
+    """A numeric column as floats, null as NaN."""
+    array = column.to_numpy()
+    if array.dtype.kind == "f" and not column.null_count():
+        return array
+    if column.null_count():
+        return np.array([np.nan if v is None else v for v in column.to_list()], np.float64)
+    return array.astype(np.float64)
+
+
+def read_column(column: nw.Series[Any], feature: Feature) -> NDArray[np.float64]:
+    """One column as floats: numbers, or category numbers."""
+    if feature.kind == Kind.NUMERIC:
+        if not column.dtype.is_numeric():
+            raise TypeError(
+                f"column {feature.name!r} was a column of numbers when the model was fitted and is now {column.dtype}; "
+                "give numbers"
+            )
+        return numbers(column).astype(np.float64)
+    number = {value: float(i) for i, value in enumerate(feature.categories)}
+    missing = np.nan
+    return np.array([missing if v is None or v != v else number.get(v, UNKNOWN) for v in column.to_list()], np.float64)
