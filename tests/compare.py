@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from tests.reference import COUNTS, GRID, Cut, Exact, Floats, Gain, Limits, Rows, Side, best_cuts, fits, midpoint
 
 EPS = 2.0**-53  # one rounding
-ROUNDED_WEIGHT = 2.0**-44  # of the total: the error of one real weight that became an integer
+# The error of one real weight that became an integer, relative to the total, which then is from 2**41 (2**50 where no
+# w*y is summed) to four times that: half a unit.
+ROUNDED_WEIGHT = {"gini": 2.0**-51, "entropy": 2.0**-51, "squared_error": 2.0**-42, "poisson": 2.0**-42}
 NOISE = Fraction(1, 10**12)  # scikit-learn's own rounding, relative to what it adds up
 MERGED = np.float32(1e-7)  # scikit-learn takes closer neighbours for equal
 
@@ -50,7 +52,7 @@ def impurity(exact: Exact, rows: Rows) -> float:
 def grid(exact: Exact, parent: Side, gain: Gain) -> Fraction:
     """Scores closer than this may tie: one step of the grid, and the rounding of real weights."""
     step = 2 * GRID * max(abs(Fraction(gain)), exact.scale(parent))
-    rounded = Fraction(len(exact.w) * ROUNDED_WEIGHT) if exact.rounded else 0
+    rounded = Fraction(len(exact.w) * ROUNDED_WEIGHT[exact.criterion]) if exact.rounded else 0
     return step + rounded * max(exact.scale(parent), abs(Fraction(exact.term(parent))))
 
 
@@ -123,7 +125,7 @@ class Walk:
     def weight_error(self, rows: Rows) -> float:
         """Relative error of a sum of weights: nil where they are short, else of plain sums and of rounded weights."""
         share = self.exact.w[rows].sum() / self.exact.w.sum()
-        return len(rows) * (EPS + ROUNDED_WEIGHT / share) if self.exact.rounded else 0.0
+        return len(rows) * (EPS + ROUNDED_WEIGHT[self.exact.criterion] / share) if self.exact.rounded else 0.0
 
     def impurity_errors(self, pair: Pair) -> tuple[float, float]:
         """What ours may err by (1e-12 in units of the root's impurity), and theirs beyond that in regression.

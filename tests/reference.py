@@ -26,9 +26,9 @@ Gain = Fraction | decimal.Decimal
 DIGITS = decimal.Context(prec=60)
 GRID = Fraction(1, 2**40)  # scores are compared on a grid of this size relative to a power of two
 SAME = Fraction(1, 10**40)  # logarithms known to 60 digits are equal when the first 40 agree
-WEIGHT_BITS = 43  # weights whose sum needs no more bits are surely kept; others may be rounded
+WEIGHT_BITS = 41  # weights whose sum needs no more bits are surely kept; others may be rounded
 BAND = 1e-9  # see `best_cuts`
-COUNTS = frozenset({"gini", "entropy", "log_loss"})
+COUNTS = frozenset({"gini", "entropy"})
 
 
 class Side(NamedTuple):
@@ -92,10 +92,10 @@ class Exact:
     def __init__(self, y: NDArray[Any], w: Floats | None, criterion: str) -> None:
         self.y = np.asarray(y).reshape(len(y), -1)
         self.w = np.ones(len(y)) if w is None else np.asarray(w, np.float64)
-        self.criterion, self.n_outputs = criterion, self.y.shape[1]
+        self.criterion, self.n_outputs = {"log_loss": "entropy"}.get(criterion, criterion), self.y.shape[1]
         self.rows = np.flatnonzero(self.w > 0)
         weight = whole(self.w)
-        channels = one_hot(self.y) if criterion in COUNTS else whole(self.y)
+        channels = one_hot(self.y) if self.criterion in COUNTS else whole(self.y)
         self.weight, self.sums = compact(weight), compact(compact(channels) * weight[:, None])
         self.rounded = int(weight.sum()).bit_length() > WEIGHT_BITS
 

@@ -24,7 +24,7 @@ class Availability:
 def choose(device: str, work: int) -> Backend:
     """The backend for a device name and an amount of work in cells (rows x columns).
 
-    "auto" takes ``GPUTREE_DEVICE`` where it is set. Every backend gives the same bits, so the choice only shows in time.
+    "auto" takes ``GPUTREE_DEVICE`` where it is set. Every backend gives the same bits: the choice only shows in time.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Tables of the NumPy backend: channels of the codes present in each slot, counted in one of two forms.
 
-Dense: one counter for every (slot, code, channel), then the codes that occur. Compact: rows sorted by (slot, code), then
-run lengths. Both give the same cells in the same order, so which one is chosen (by rows against slots x codes) can only
-show in time and memory. May import core.
+Dense: one counter for every (slot, code, channel), then the codes that occur. Compact: rows sorted by (slot, code),
+then run lengths. Both give the same cells in the same order, so which one is chosen (by rows against slots x codes) can
+only show in time and memory. May import core.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Entries:
             target.layout,
             None if units is None else units[row],
             () if target.labels is None else tuple(label[row] for label in target.labels),
-            () if target.sums is None else tuple(s[row] for s in target.sums),
+            () if target.sums is None else tuple(values[row] for values in target.sums.values),
         )
 
     @classmethod

@@ -51,7 +51,8 @@ class Shard:
 
     def size(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
         """Rows of nodes (k,)."""
-        return self.stop[nodes] - self.start[nodes]
+        size: NDArray[np.int64] = self.stop[nodes] - self.start[nodes]
+        return size
 
     def rows_of(self, nodes: NDArray[Any]) -> NDArray[np.intp]:
         """Rows of nodes, node by node."""
@@ -207,21 +208,21 @@ class Oracle:
         result = np.zeros((nodes.size, target.layout.n_outputs, 2), np.int64)
         size = shard.size(nodes)
         full = size > 0
-        if target.order is None or not full.any():
+        if target.sums is None or not full.any():
             return result
         row = shard.rows[ranges(shard.start[nodes], size)]
         starts = (np.cumsum(size) - size)[full]
-        for o, image in enumerate(target.order):
+        for o, image in enumerate(target.sums.order):
             result[full, o, 0] = np.minimum.reduceat(image[row], starts)
             result[full, o, 1] = np.maximum.reduceat(image[row], starts)
         return result
 
     def moments(self, shard: Shard, nodes: NDArray[np.int32]) -> NDArray[np.int64] | None:
         """Differences of running sums over the grouped rows (exact: int64 wraps)."""
-        if shard.target.moments is None:
+        if shard.target.sums is None:
             return None
         running = np.zeros((shard.rows.size + 1, shard.target.layout.n_outputs), np.int64)
-        np.cumsum(shard.target.moments[:, shard.rows].T, axis=0, out=running[1:])
+        np.cumsum(shard.target.sums.moments[:, shard.rows].T, axis=0, out=running[1:])
         return running[shard.stop[nodes]] - running[shard.start[nodes]]
 
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:

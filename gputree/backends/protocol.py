@@ -1,7 +1,7 @@
 """What a backend offers to the growth loop: shapes and dtypes, nothing else. May import core only.
 
-Codes and names in capitals are opaque handles; a backend may pack, tile, fuse and postpone behind them as it likes, as long as
-every integer and every choice equals the oracle's.
+Codes and names in capitals are opaque handles; a backend may pack, tile, fuse and postpone behind them as it likes, as
+long as every integer and every choice equals the oracle's.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class Backend(Protocol):
     def encode(self, X: NDArray[Any], cuts: tuple[Cuts, ...]) -> Codes:
         """X f4/f8 (n, F) -> u1 or u2 codes by feature."""
 
-    def open(self, codes: Codes, target: Target, bags: Bags) -> SHARD:
+    def open(self, codes: Any, target: Target, bags: Bags) -> SHARD:
         """Rows of all bags, each bag the rows of one root; node ids 0 .. T - 1."""
 
     def totals(self, shard: SHARD) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Channels of the roots i8 (C, T) and extent of y i8 (T, O, 2): min and max of target.order (0 if none)."""
+        """Channels of the roots i8 (C, T), and their extent as below."""
 
     def histogram(self, shard: SHARD, slots: Slots, features: NDArray[np.int32]) -> TABLE:
         """Channels of the codes present in k slots; features i4 (k, m), -1 = none. Exact integers."""
@@ -89,10 +89,10 @@ class Backend(Protocol):
         """Regroup rows by branch. children i4 (sum of n_branches,): the new node of every branch."""
 
     def extent(self, shard: SHARD, nodes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Min and max of target.order in nodes i4 (k,) -> i8 (k, O, 2); 0 in empty nodes."""
+        """Min and max of target.sums.order in nodes i4 (k,) -> i8 (k, O, 2); 0 in empty nodes."""
 
     def moments(self, shard: SHARD, nodes: NDArray[np.int32]) -> NDArray[np.int64] | None:
-        """Sums of target.moments in nodes i4 (k,) -> i8 (k, O), None where the target has none."""
+        """Sums of target.sums.moments in nodes i4 (k,) -> i8 (k, O), None where the target has none."""
 
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Leaves i4 (n, T) of rows X f4/f8 (n, F): raw numbers, categories as 0 .. K - 1, unknown ones -1, NaN."""

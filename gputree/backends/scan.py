@@ -170,7 +170,7 @@ class CutScan:
         if fine.size < seg.size:
             seg, slot, left, right, cut = seg[fine], slot[fine], left[:, fine], right[:, fine], cut[fine]
             follow = None if follow is None else follow[fine]
-            missing = missing[fine] if missing.ndim else missing  # type: ignore[assignment, index]
+            missing = missing[fine] if missing.ndim else missing  # type: ignore[index]
         gain, score = score_pairs(self.nodes, slot, left, right)
         pick = first_best(seg, score)
         seg, cut = seg[pick], cut[pick]
@@ -223,7 +223,8 @@ def draw_thresholds(cells: Cells, slot: NDArray[np.int64], slots: Slots) -> NDAr
     low, high = value[first], value[last]
     with np.errstate(invalid="ignore"):
         t = low * (1.0 - u) + high * u
-        return np.where((t >= low) & (t < high), t, low)
+        inside: NDArray[np.float64] = np.where((t >= low) & (t < high), t, low)
+        return inside
 
 
 def admissible(
@@ -244,8 +245,8 @@ def admissible(
     if sign is not None:
         a, b = left[1] / layout.weight(left), right[1] / layout.weight(right)  # class 1's share, or the mean
         lower, upper = nodes.slots.bounds[:, slot]
-        fine &= (a >= lower) & (b >= lower) & (a <= upper) & (b <= upper)
-        fine &= np.where(sign > 0, a <= b, np.where(sign < 0, a >= b, True))
+        held = (np.minimum(a, b) >= lower) & (np.maximum(a, b) <= upper) & np.where(sign > 0, a <= b, a >= b)
+        fine &= held | (sign == 0)  # a free feature may leave the bounds: the values are held inside afterwards
     return fine
 
 

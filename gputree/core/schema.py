@@ -53,7 +53,7 @@ class Cuts:
 
     def code_of(self, x: NDArray[Any]) -> NDArray[Any]:
         """Codes of a column x f4/f8 (n,), MISSING where NaN; exact codes expect values that were seen."""
-        keys = self.values if self.edges is None else self.edges
+        keys: NDArray[Any] = self.values if self.edges is None else self.edges
         if x.dtype == np.float32:
             keys = floor_float32(keys)
         codes = np.searchsorted(keys, x, side="left").astype(code_dtype(self.n_codes))
@@ -66,7 +66,8 @@ class Cuts:
     def thresholds(self, cut: NDArray[Any], follow: NDArray[Any]) -> NDArray[np.float64]:
         """Raw thresholds between the last code to the left and the next code present, i (k,) each -> f8 (k,)."""
         if self.edges is not None:  # the middle edge of an empty run of codes
-            return self.edges[(cut + follow - 1) // 2 - 1]
+            middle: NDArray[np.float64] = self.edges[(cut + follow - 1) // 2 - 1]
+            return middle
         return midpoint(self.values[cut - 1], self.values[follow - 1])
 
 

@@ -192,7 +192,13 @@ def choose(found: Candidates, features: NDArray[np.int32], slots: Slots) -> tupl
 
 
 NO_SPLITS = Splits(
-    *(np.zeros(0, t) for t in (np.int32, np.int32, np.float64, np.float64, np.uint8, np.int32, np.float64)),
+    np.zeros(0, np.int32),
+    np.zeros(0, np.int32),
+    np.zeros(0),
+    np.zeros(0),
+    np.zeros(0, np.uint8),
+    np.zeros(0, np.int32),
+    np.zeros(0),
     np.zeros(0, np.int32),
     np.zeros(0, np.int32),
     np.zeros(1, np.int64),

@@ -89,13 +89,15 @@ class Layout:
 
     def count(self, stats: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of nodes from channels i8 (C, ...)."""
-        return stats[self.rows] if self.rows >= 0 else self.weight(stats)
+        rows: NDArray[np.int64] = stats[self.rows] if self.rows >= 0 else self.weight(stats)
+        return rows
 
     def means(self, stats: NDArray[np.int64]) -> NDArray[np.int64]:
         """Whole-number means of nodes i8 (C, N) -> i8 (O, N), on which centred sums are re-centred; 0 otherwise."""
         if self.kind is not TargetKind.CENTRED_SUMS:
             return np.zeros((self.n_outputs, stats.shape[1]), np.int64)
-        return stats[1 : 1 + self.n_outputs] // np.maximum(stats[0], 1)
+        means: NDArray[np.int64] = stats[1 : 1 + self.n_outputs] // np.maximum(stats[0], 1)
+        return means
 
     def cancelling(self, criterion: Criterion, stats: NDArray[np.int64]) -> NDArray[np.float64]:
         """Size of what cancels in the scores of nodes i8 (C, k) -> f8 (k,): the sum of the criterion's scale."""
@@ -112,58 +114,69 @@ class Layout:
         x = stats[self.output(o)]
         if self.kind is TargetKind.CENTRED_SUMS:
             x = x - weight * mean
-        return x.astype(np.float64) if self.counts else x * self.scale[o]
+        y: NDArray[np.float64] = x.astype(np.float64)
+        return y if self.counts else y * self.scale[o]
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The rows' part of a regression target, arrays (O, n), and what decodes it, (O,) each.
+
+    ``values`` i8 fixed-point w * y with y = centre + values / w * 2**-exponent. ``order`` i8 is an image of y for min
+    and max. ``moments`` i8 fixed-point w * moment((y - centre) * 2**unit), times 2**moment_exponent.
+    """
+
+    values: NDArray[np.int64]
+    order: NDArray[np.int64]
+    moments: NDArray[np.int64]
+    centre: NDArray[np.float64]
+    exponent: NDArray[np.int32]
+    unit: NDArray[np.int32]
+    moment_exponent: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """y and weights of the rows that take part (positive weight), ready to be added.
 
-    Counts have ``labels`` i4 (O, n) class numbers. Sums have ``sums`` i8 (O, n) fixed-point w * y, ``order`` i8 (O, n)
-    an integer image of y for min and max, perhaps ``moments`` i8 (O, n) fixed-point w * moment(y), and what decodes
-    them, (O,) each: y = centre + sums / weight * 2**-exponent; moments are of y * 2**unit, times 2**moment_exponent.
+    Counts have ``labels`` i4 (O, n), class numbers; sums have ``sums``.
     """
 
     layout: Layout
     weights: Weights
     n_rows: int
     labels: NDArray[np.int32] | None = None
-    sums: NDArray[np.int64] | None = None
-    order: NDArray[np.int64] | None = None
-    moments: NDArray[np.int64] | None = None
-    centre: NDArray[np.float64] | None = None
-    exponent: NDArray[np.int32] | None = None
-    unit: NDArray[np.int32] | None = None
-    moment_exponent: NDArray[np.int32] | None = None
+    sums: Sums | None = None
 
-    def values(self, stats: NDArray[np.int64], extent: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    def values(self, stats: NDArray[np.int64], extent: NDArray[np.int64]) -> NDArray[np.float64]:
         """Values of nodes i8 (C, N) -> f8 (N, O'): class shares, or means held inside the extent of y in the node."""
         weight = np.maximum(self.layout.weight(stats), 1)
-        if self.layout.counts:
+        if self.sums is None:
             shares: NDArray[np.float64] = (stats[: sum(self.layout.sizes)] / weight).T
             return shares
-        assert self.centre is not None and self.exponent is not None and extent is not None
-        mean = self.centre[:, None] + np.ldexp(stats[1 : 1 + self.layout.n_outputs] / weight, -self.exponent[:, None])
+        deviation = np.ldexp(stats[1 : 1 + self.layout.n_outputs] / weight, -self.sums.exponent[:, None])
         bounds = from_order_image(extent)
-        return np.clip(mean, bounds[..., 0].T, bounds[..., 1].T).T
+        return np.clip((self.sums.centre[:, None] + deviation).T, bounds[..., 0], bounds[..., 1])
 
     def impurity(
-        self, criterion: Criterion, stats: NDArray[np.int64], moments: NDArray[np.int64] | None
+        self,
+        criterion: Criterion,
+        stats: NDArray[np.int64],
+        extent: NDArray[np.int64],
+        moments: NDArray[np.int64] | None,
     ) -> NDArray[np.float64]:
-        """Impurity of nodes i8 (C, N) -> f8 (N,), the mean over outputs, in the unit of y; moments i8 (N, O)."""
+        """Impurity of nodes i8 (C, N) -> f8 (N,), the mean over outputs, in the unit of y: 0 where y is constant."""
         n = np.maximum(self.layout.weight(stats), 1).astype(np.float64)
         total = np.zeros(n.shape)
         for o in range(self.layout.n_outputs):
             x = stats[self.layout.output(o)].astype(np.float64)
-            if self.layout.counts:
+            if self.sums is None or moments is None:
                 total += criterion.impurity(x, n, None)
                 continue
-            assert self.exponent is not None and self.unit is not None
-            moment = None
-            if moments is not None and self.moment_exponent is not None:
-                moment = np.ldexp(moments[:, o].astype(np.float64), -self.moment_exponent[o])
-            own = criterion.impurity(np.ldexp(x, self.unit[o] - self.exponent[o]), n, moment)
-            total += np.ldexp(np.maximum(own, 0.0), -DEGREE[self.layout.kind] * self.unit[o])
+            x = np.ldexp(x, self.sums.unit[o] - self.sums.exponent[o])
+            moment = np.ldexp(moments[:, o].astype(np.float64), -self.sums.moment_exponent[o])
+            own = np.where(extent[:, o, 0] < extent[:, o, 1], criterion.impurity(x, n, moment), 0.0)
+            total += np.ldexp(own, -DEGREE[self.layout.kind] * self.sums.unit[o])
         return total / self.layout.n_outputs
 
     def describe(
@@ -176,8 +189,8 @@ class Target:
     ) -> Forest:
         """Write values and impurities into a grown forest.
 
-        extent i8 (N, O, 2) and moments i8 (N, O) of its nodes; bounds f8 (2, N) of monotone constraints hold the values.
-        An empty branch has its parent's value and no impurity.
+        extent i8 (N, O, 2) and moments i8 (N, O) of its nodes; bounds f8 (2, N) of monotone constraints hold the
+        values. An empty branch has its parent's value and no impurity.
         """
         stats = np.ascontiguousarray(forest.stats.T)
         value = self.values(stats, extent)
@@ -185,21 +198,20 @@ class Target:
             self.hold(value, bounds)
         for node in np.flatnonzero(self.layout.weight(stats) == 0):  # parents come first
             value[node] = value[forest.parent[node]]
-        return replace(forest, value=value, impurity=self.impurity(criterion, stats, moments))
+        return replace(forest, value=value, impurity=self.impurity(criterion, stats, extent, moments))
 
     def hold(self, value: NDArray[np.float64], bounds: NDArray[np.float64]) -> None:
         """Clip values (N, O') to monotone bounds, which are means in whole units or shares of class 1."""
         if self.layout.counts:
             value[:, 1] = np.clip(value[:, 1], *bounds)
             value[:, 0] = 1.0 - value[:, 1]
-        elif self.centre is not None and self.exponent is not None:
-            value[:, 0] = np.clip(value[:, 0], *(self.centre[0] + np.ldexp(bounds, -self.exponent[0])))
+        elif self.sums is not None:
+            value[:, 0] = np.clip(value[:, 0], *(self.sums.centre[0] + np.ldexp(bounds, -self.sums.exponent[0])))
 
     def decrease_scale(self, criterion: Criterion) -> float:
         """Factor from a gain to the weighted impurity decrease that users see, times the weight of the root."""
-        if self.unit is None:
-            return criterion.unit / self.layout.n_outputs
-        return float(np.ldexp(criterion.unit / self.layout.n_outputs, -DEGREE[self.layout.kind] * self.unit.min()))
+        unit = 0 if self.sums is None else int(self.sums.unit.min())
+        return float(np.ldexp(criterion.unit / self.layout.n_outputs, -DEGREE[self.layout.kind] * unit))
 
 
 DEGREE = {TargetKind.COUNTS: 0, TargetKind.RAW_SUMS: 1, TargetKind.CENTRED_SUMS: 2}  # power of y in an impurity
@@ -223,26 +235,17 @@ def sum_target(y: NDArray[np.float64], criterion: Criterion, weight: NDArray[np.
     unit = value_exponent(deviation)
     sums, exponent = fixed_point(deviation, weights, total)
     moment = criterion.moment(np.ldexp(deviation, unit[:, None]))
-    moments, moment_exponent = (None, None) if moment is None else fixed_point(moment, weights, total)
+    moments, moment_exponent = fixed_point(np.zeros_like(deviation) if moment is None else moment, weights, total)
     scale = tuple(float(np.ldexp(1.0, unit.min() - e)) for e in exponent)  # one unit for all outputs
-    rows = -1 if weights.units is None else 1 + y.shape[1]
-    return Target(
-        Layout(criterion.needs, (1,) * y.shape[1], scale, rows),
-        weights,
-        y.shape[0],
-        sums=sums,
-        order=order_image(y.T),
-        moments=moments,
-        centre=centre,
-        exponent=exponent,
-        unit=unit,
-        moment_exponent=moment_exponent,
-    )
+    layout = Layout(criterion.needs, (1,) * y.shape[1], scale, -1 if weights.units is None else 1 + y.shape[1])
+    own = Sums(sums, order_image(y.T), moments, centre, exponent, unit, moment_exponent)
+    return Target(layout, weights, y.shape[0], sums=own)
 
 
 def value_exponent(y: NDArray[np.float64]) -> NDArray[np.int32]:
     """Exponents (O,) such that y (O, n) * 2**exponent lies in [-1, 1]."""
-    return -np.frexp(np.abs(y).max(axis=1, initial=0.0))[1].astype(np.int32)
+    exponent: NDArray[np.int32] = np.frexp(np.abs(y).max(axis=1, initial=0.0))[1].astype(np.int32)
+    return -exponent
 
 
 def fixed_point(y: NDArray[np.float64], weights: Weights, total: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -15,7 +15,8 @@ from gputree.core.forest import Forest, Test
 class Path:
     """Minimal cost-complexity path of one tree: step i collapses ``nodes[i]``; step 0 is the unpruned tree.
 
-    ``alphas`` f8 (s,) effective alphas and ``impurities`` f8 (s,) total leaf impurity after each step; ``nodes`` (s - 1,).
+    ``alphas`` f8 (s,) are the effective alphas and ``impurities`` f8 (s,) the total leaf impurity after each step;
+    ``nodes`` (s - 1,).
     """
 
     alphas: NDArray[np.float64]
@@ -36,13 +37,17 @@ def cost_complexity_path(forest: Forest, weight: NDArray[np.float64], limit: flo
     for node in range(forest.n_nodes - 1, 0, -1):
         leaves[forest.parent[node]] += leaves[node]
         below[forest.parent[node]] += below[node]
-    heap = [((cost[t] - below[t]) / (leaves[t] - 1), t) for t in np.flatnonzero(inner)]
+
+    def strength(t: int) -> float:
+        return float((cost[t] - below[t]) / (leaves[t] - 1))
+
+    heap = [(strength(int(t)), int(t)) for t in np.flatnonzero(inner)]
     heapq.heapify(heap)
     alphas, impurities, nodes = [0.0], [float(below[0])], []
     gone = np.zeros(forest.n_nodes, bool)
     while heap:
         alpha, node = heapq.heappop(heap)
-        if gone[node] or alpha != (cost[node] - below[node]) / (leaves[node] - 1):
+        if gone[node] or alpha != strength(node):
             continue  # an entry from before something below was collapsed
         if alpha > limit:
             break
@@ -53,8 +58,8 @@ def cost_complexity_path(forest: Forest, weight: NDArray[np.float64], limit: flo
             leaves[above] -= fewer
             below[above] += more
             if above != node:
-                heapq.heappush(heap, ((cost[above] - below[above]) / (leaves[above] - 1), above))
-            above = forest.parent[above]
+                heapq.heappush(heap, (strength(above), above))
+            above = int(forest.parent[above])
         alphas.append(float(max(alpha, alphas[-1])))
         impurities.append(float(below[0]))
         nodes.append(node)

@@ -358,7 +358,7 @@ class BaseTree(BaseEstimator):
         return tags
 
 
-def fraction_of_rows(size: float, n_rows: int, least: int) -> int:
+def fraction_of_rows(size: Any, n_rows: int, least: int) -> int:
     """A count of rows from a count or a share."""
     return int(size) if isinstance(size, Integral) else max(least, int(np.ceil(size * n_rows)))
 

@@ -61,7 +61,7 @@ def sorted_values(column: nw.Series[Any], name: str) -> list[Any]:
 def read_matrix(X: Any, schema: Schema) -> NDArray[Any]:
     """X f4 or f8 (n, F) as the engine reads it; a float array is used where it lies."""
     frame = as_frame(X)
-    if frame is None or (schema.kinds == Kind.NUMERIC).all() and all(d.is_numeric() for d in frame.schema.dtypes()):
+    if frame is None or ((schema.kinds == Kind.NUMERIC).all() and all(d.is_numeric() for d in frame.schema.dtypes())):
         if frame is not None:
             X = np.column_stack([numbers(frame[:, i]) for i in range(schema.n_features)]) if frame.columns else X
         matrix: NDArray[Any] = check_array(

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_array
 
 from gputree.core.criteria import Criterion
 from gputree.core.target import Target, class_target, sum_target
@@ -21,7 +21,7 @@ def as_columns(y: Any, n_rows: int) -> NDArray[Any]:
     """The y of a fit as a 2-D array (n, outputs), of whatever type its values have."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    array = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+    array: NDArray[Any] = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
     array = array.reshape(-1, 1) if array.ndim == 1 else array
     if array.shape[0] != n_rows:
         raise ValueError(
@@ -42,7 +42,7 @@ def checked_weight(weight: Any, X: NDArray[Any]) -> NDArray[np.float64] | None:
     return array
 
 
-class ClassifierTree(ClassifierMixin, BaseTree):  # type: ignore[misc]
+class ClassifierTree(ClassifierMixin, BaseTree):
     """Trees whose leaves hold class shares."""
 
     _criteria = ("gini", "entropy", "log_loss", "train_error", "gain_ratio", "twoing", "chi2")
@@ -118,7 +118,7 @@ class ClassifierTree(ClassifierMixin, BaseTree):  # type: ignore[misc]
         return tags
 
 
-class RegressorTree(RegressorMixin, BaseTree):  # type: ignore[misc]
+class RegressorTree(RegressorMixin, BaseTree):
     """Trees whose leaves hold means."""
 
     _criteria = ("squared_error", "poisson")

@@ -111,7 +111,8 @@ class TreeView:
     @property
     def inner(self) -> NDArray[np.bool_]:
         """Nodes that are no leaves."""
-        return self.forest.kind != Test.LEAF
+        inner: NDArray[np.bool_] = self.forest.kind != Test.LEAF
+        return inner
 
     def child(self, branch: int) -> NDArray[np.intp]:
         """Children of one branch, -1 in leaves."""
@@ -124,8 +125,8 @@ class TreeView:
         if odd.size:
             raise ValueError(
                 f"node {odd[0]} sends the categories of column {self.forest.feature[odd[0]]} to "
-                f"{self.forest.n_children[odd[0]]} branches, which scikit-learn's arrays of two children and a threshold "
-                "cannot hold; read model.forest_ instead"
+                f"{self.forest.n_children[odd[0]]} branches, which scikit-learn's arrays of two children and a "
+                "threshold cannot hold; read model.forest_ instead"
             )
 
     def compute_node_depths(self) -> NDArray[np.int64]:
@@ -144,7 +145,7 @@ def locked(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def importances(forest: Forest, weight: NDArray[np.int64], n_features: int, normalize: bool) -> NDArray[np.float64]:
-    """Mean decrease in impurity (Breiman, Friedman, Olshen and Stone 1984, section 5.3.4) of one tree, (n_features,)."""
+    """Mean decrease in impurity (Breiman, Friedman, Olshen and Stone 1984, section 5.3.4) of a tree (n_features,)."""
     cost = weight * forest.impurity
     child = np.flatnonzero(forest.parent >= 0)
     inner = np.flatnonzero(forest.kind != Test.LEAF)

@@ -254,7 +254,7 @@ def mean_depth(tree: Any) -> float:
 )
 @pytest.mark.parametrize("name", LEARNERS)
 def test_splitter_random_has_the_statistics_of_sklearn(name: str, settings: dict[str, Any]) -> None:
-    """Not with max_features and min_samples_leaf at once: only ours goes on when the drawn cuts leave a side too small."""
+    """Not with both max_features and min_samples_leaf: only ours goes on where the cuts drawn are not admissible."""
     ours, theirs = (many(m, name, 120, splitter="random", **settings) for m in (gputree, sklearn.tree))
     same_mean([t.node_count for t in ours], [t.node_count for t in theirs])
     same_mean([mean_depth(t) for t in ours], [mean_depth(t) for t in theirs])
