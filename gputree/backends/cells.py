@@ -70,27 +70,25 @@ class Entries:
 
     def add_up(self, index: NDArray[np.int64], size: int) -> NDArray[np.int64]:
         """Channels added at ``index`` (entries,) -> i8 (C, size)."""
-        stats = np.zeros((self.layout.n_channels, size), np.int64)
         if self.layout.counts:
-            for o, label in enumerate(self.labels):
-                where = self.layout.output(o)
-                flat = stats[where].reshape(-1)  # a view: rows of one C-ordered array
-                add(flat, label * np.int64(size) + index, self.weight)
+            parts = [
+                added(label * np.int64(size) + index, self.layout.sizes[o] * size, self.weight).reshape(-1, size)
+                for o, label in enumerate(self.labels)
+            ]
         else:
-            add(stats[0], index, self.weight)
-            for o, values in enumerate(self.sums):
-                np.add.at(stats[1 + o], index, values)
+            parts = [added(index, size, values)[None] for values in (self.weight, *self.sums)]
         if self.layout.rows >= 0:
-            add(stats[self.layout.rows], index, None)
-        return stats
+            parts.append(added(index, size, None)[None])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def add(into: NDArray[np.int64], index: NDArray[np.int64], weight: NDArray[np.int64] | None) -> None:
-    """Add 1 or the weight at ``index``, in place."""
-    if weight is None:
-        into += np.bincount(index, minlength=into.size)
-    else:
-        np.add.at(into, index, weight)
+def added(index: NDArray[np.int64], size: int, values: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Integer values (None: ones) added at ``index`` -> i8 (size,)."""
+    if values is None:
+        return np.bincount(index, minlength=size)
+    total = np.zeros(size, np.int64)
+    np.add.at(total, index, values)  # bincount would add in float64, inexact beyond 2**53
+    return total
 
 
 @dataclass(frozen=True, slots=True)

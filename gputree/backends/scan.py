@@ -111,91 +111,110 @@ def scan_cells(cells: Cells, m: int, nodes: Nodes) -> Iterator[tuple[Found, Look
 
 @dataclass(frozen=True, slots=True)
 class CutScan:
-    """Cuts between neighbouring known codes of each segment."""
+    """Cuts after known codes of each segment; what lies left of one is a running sum less the segment's base."""
 
     cells: Cells
     slot: NDArray[np.int64]  # (S,) slot of each segment
     nodes: Nodes
-    at: NDArray[np.intp]  # (P,) cells with a cut after them
-    left: NDArray[np.int64]  # (C, P) channels up to the cut, missing values included
+    running: NDArray[np.int64]  # (C, M) running sums over all cells
+    before: NDArray[np.int64]  # (C, S) running sums before each segment
     has_missing: NDArray[np.bool_]  # (S,)
-    missing: NDArray[np.int64]  # (C, S) channels of the missing values
     drawn: NDArray[np.float64] | None  # (S,) random thresholds
 
     @classmethod
     def of(cls, cells: Cells, slot: NDArray[np.int64], nodes: Nodes, scan: Scan) -> CutScan:
-        """Prefix sums over each segment."""
+        """Running sums of the cells."""
         running = np.cumsum(cells.stats, axis=1)
-        first = np.minimum(cells.ptr[:-1], max(0, cells.code.size - 1))
-        has_missing = cells.code[first] == 0
-        missing = np.where(has_missing, cells.stats[:, first], 0)
-        inner = (cells.seg[:-1] == cells.seg[1:]) & (cells.code[:-1] > 0)
-        drawn = None
-        if scan is Scan.ONE_CUT:
-            drawn = draw_thresholds(cells, slot, nodes.slots)
-            value = raw_values(cells)
-            inner &= (value[:-1] <= drawn[cells.seg[:-1]]) & (value[1:] > drawn[cells.seg[:-1]])
-        at = np.flatnonzero(inner)
-        before = running[:, first] - cells.stats[:, first]
-        return cls(cells, slot, nodes, at, running[:, at] - before[:, cells.seg[at]], has_missing, missing, drawn)
+        first = cells.ptr[:-1]
+        drawn = draw_thresholds(cells, slot, nodes.slots) if scan is Scan.ONE_CUT else None
+        return cls(
+            cells, slot, nodes, running, running[:, first] - cells.stats[:, first], cells.code[first] == 0, drawn
+        )
 
     def found(self) -> Iterator[Found]:
         """The three families in order: missing right, known against missing, missing left."""
-        cells, seg = self.cells, self.cells.seg[self.at]
-        cut, follow = cells.code[self.at], cells.code[np.minimum(self.at + 1, cells.code.size - 1)]
+        cells = self.cells
+        at = self.inner_cuts()
+        nobody = np.full(self.slot.size, NOT_MET, np.int32)
         if not self.has_missing.any():
-            yield self.best(seg, self.left, cut, follow, np.int32(NOT_MET))
+            yield self.best(at, self.before, nobody)
             return
-        side = np.where(self.has_missing, 1, NOT_MET).astype(np.int32)
-        yield self.best(seg, self.left - self.missing[:, seg], cut, follow, side[seg])
+        known = self.before + np.where(self.has_missing, cells.stats[:, cells.ptr[:-1]], 0)
+        yield self.best(at, known, np.where(self.has_missing, np.int32(1), nobody))
         last = cells.ptr[1:] - 1
-        alone = np.flatnonzero(self.has_missing & (cells.code[last] > 0))
-        known = self.nodes.slots.stats[:, self.slot[alone]] - self.missing[:, alone]
-        yield self.best(alone, known, cells.code[last[alone]], None, np.int32(1))
-        both = self.has_missing[seg]
-        yield self.best(seg[both], self.left[:, both], cut[both], follow[both], np.int32(0))
+        yield self.best(last[self.has_missing & (cells.code[last] > 0)], known, nobody + np.int32(2), np.inf)
+        yield self.best(at[self.has_missing[cells.seg[at]]], self.before, nobody + np.int32(1))
+
+    def inner_cuts(self) -> NDArray[np.intp]:
+        """Cells followed by another known cell of their segment; where thresholds are drawn, those next to them."""
+        cells = self.cells
+        inner = (cells.seg[:-1] == cells.seg[1:]) & (cells.code[:-1] > 0)
+        if self.drawn is not None:
+            value, drawn = raw_values(cells), self.drawn[cells.seg[:-1]]
+            inner &= (value[:-1] <= drawn) & (value[1:] > drawn)
+        return np.flatnonzero(inner)
 
     def best(
-        self,
-        seg: NDArray[np.int64],
-        left: NDArray[np.int64],
-        cut: NDArray[np.int64],
-        follow: NDArray[np.int64] | None,
-        missing: NDArray[np.int32] | np.int32,
+        self, at: NDArray[np.intp], base: NDArray[np.int64], missing: NDArray[np.int32], low: float | None = None
     ) -> Found:
-        """The first best of every segment among candidates (P,), sorted by segment."""
-        slot = self.slot[seg]
-        right = self.nodes.slots.stats[:, slot] - left
-        fine = np.flatnonzero(admissible(self.nodes, self.feature_sign(seg), slot, left, right))
-        if fine.size < seg.size:
-            seg, slot, left, right, cut = seg[fine], slot[fine], left[:, fine], right[:, fine], cut[fine]
-            follow = None if follow is None else follow[fine]
-            missing = missing[fine] if missing.ndim else missing  # type: ignore[index]
-        gain, score = score_pairs(self.nodes, slot, left, right)
+        """The first best of every segment among cuts after the cells ``at`` (P,), ascending.
+
+        base (C, S) is not part of the left side; missing (S,) is the branch of missing values; ``low`` replaces the
+        threshold.
+        """
+        at = at[self.large_enough(at, base)]
+        seg = self.cells.seg[at]
+        slot, left = self.slot[seg], self.running[:, at] - base[:, seg]
+        fine = self.allowed(seg, left)
+        if fine is not None:
+            at, seg, slot, left = at[fine], seg[fine], slot[fine], left[:, fine]
+        gain, score = score_pairs(self.nodes, slot, left)
         pick = first_best(seg, score)
-        seg, cut = seg[pick], cut[pick]
-        low = np.full(pick.size, np.inf) if follow is None else self.thresholds(seg, cut, follow[pick])
+        at, seg = at[pick], seg[pick]
         return Found(
             self.cells.pairs[seg],
             score[pick],
             gain[pick],
             np.full(pick.size, Test.THRESHOLD, np.uint8),
-            cut.astype(np.int32),
-            low,
-            np.broadcast_to(missing, score.shape)[pick],
+            self.cells.code[at].astype(np.int32),
+            self.thresholds(seg, at) if low is None else np.full(pick.size, low),
+            missing[seg],
             np.full(pick.size, 2, np.int32),
         )
 
-    def feature_sign(self, seg: NDArray[np.int64]) -> NDArray[np.int8] | None:
-        """Monotone constraint of each candidate's feature."""
-        monotone = self.nodes.search.limits.monotone
-        return None if monotone is None else monotone[self.cells.feature[seg]]
+    def large_enough(self, at: NDArray[np.intp], base: NDArray[np.int64]) -> NDArray[np.bool_] | slice:
+        """Cuts with enough rows and weight on both sides."""
+        layout, limits = self.nodes.layout, self.nodes.search.limits
+        fine = np.ones(at.size, bool)
+        seg = self.cells.seg[at]
+        for least, measure in ((limits.min_rows, layout.count), (limits.min_weight, layout.weight)):
+            if least > 1:  # every cut has something on both sides
+                left = measure(self.running)[at] - measure(base)[seg]
+                whole = measure(self.nodes.slots.stats)[self.slot[seg]]
+                fine &= (left >= least) & (whole - left >= least)
+        return fine if max(limits.min_rows, limits.min_weight) > 1 else slice(None)
 
-    def thresholds(
-        self, seg: NDArray[np.int64], cut: NDArray[np.int64], follow: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Raw thresholds of the picked cuts, feature by feature (seg ascends)."""
-        low = np.empty(seg.size)
+    def allowed(self, seg: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+        """Which cuts the criterion and the monotone constraints allow, None for all."""
+        layout, monotone = self.nodes.layout, self.nodes.search.limits.monotone
+        positive = self.nodes.search.criterion.positive_sums
+        if monotone is None and not positive:
+            return None
+        right = self.nodes.slots.stats[:, self.slot[seg]] - left
+        fine = np.ones(seg.size, bool)
+        if positive:
+            fine &= (np.minimum(left, right)[1 : 1 + layout.n_outputs] > 0).all(axis=0)
+        if monotone is not None:
+            sign = monotone[self.cells.feature[seg]]
+            a, b = left[1] / layout.weight(left), right[1] / layout.weight(right)  # class 1's share, or the mean
+            lower, upper = self.nodes.slots.bounds[:, self.slot[seg]]
+            held = (np.minimum(a, b) >= lower) & (np.maximum(a, b) <= upper) & np.where(sign > 0, a <= b, a >= b)
+            fine &= held | (sign == 0)  # a free feature may leave the bounds: the values are held inside afterwards
+        return fine
+
+    def thresholds(self, seg: NDArray[np.int64], at: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Raw thresholds of cuts after the cells ``at``, feature by feature (seg ascends)."""
+        low, cut, follow = np.empty(seg.size), self.cells.code[at], self.cells.code[at + 1]
         for first, stop, codes in self.cells.groups:
             part = slice(*np.searchsorted(seg, (first, stop)))
             if self.drawn is not None and codes.edges is None:
@@ -227,42 +246,23 @@ def draw_thresholds(cells: Cells, slot: NDArray[np.int64], slots: Slots) -> NDAr
         return inside
 
 
-def admissible(
-    nodes: Nodes,
-    sign: NDArray[np.int8] | None,
-    slot: NDArray[np.int64],
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-) -> NDArray[np.bool_]:
-    """Which binary candidates (P,) respect the limits and the criterion's own conditions."""
-    layout, limits = nodes.layout, nodes.search.limits
-    fine = np.minimum(layout.count(left), layout.count(right)) >= limits.min_rows
-    if limits.min_weight > 0:
-        fine &= np.minimum(layout.weight(left), layout.weight(right)) >= limits.min_weight
-    if nodes.search.criterion.positive_sums:
-        for o in range(layout.n_outputs):
-            fine &= np.minimum(left[1 + o], right[1 + o]) > 0
-    if sign is not None:
-        a, b = left[1] / layout.weight(left), right[1] / layout.weight(right)  # class 1's share, or the mean
-        lower, upper = nodes.slots.bounds[:, slot]
-        held = (np.minimum(a, b) >= lower) & (np.maximum(a, b) <= upper) & np.where(sign > 0, a <= b, a >= b)
-        fine &= held | (sign == 0)  # a free feature may leave the bounds: the values are held inside afterwards
-    return fine
-
-
 def score_pairs(
-    nodes: Nodes, slot: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64]
+    nodes: Nodes, slot: NDArray[np.int64], left: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Gain and score on its grid of binary candidates (P,)."""
+    """Gain and score on its grid of binary candidates with channels ``left`` (C, P) on one side."""
     criterion, layout = nodes.search.criterion, nodes.layout
-    weights = [layout.weight(left), layout.weight(right)]
-    n = [w.astype(np.float64) for w in weights]
-    N = nodes.weight.astype(np.float64)[slot]
+    weight = layout.weight(left)
+    rest = nodes.weight[slot] - weight
+    n, N = [weight.astype(np.float64), rest.astype(np.float64)], nodes.weight.astype(np.float64)[slot]
     gain, info = np.zeros(slot.size), np.zeros(slot.size)
     for o in range(layout.n_outputs):
-        mean = nodes.mean[o][slot]
-        x = [layout.floats(stats, o, w, mean) for stats, w in zip((left, right), weights, strict=True)]
-        more, info = gains(criterion, x, n, nodes.floats[o][:, slot], N, nodes.parent[o][slot])
+        mean, X = nodes.mean[o][slot], nodes.floats[o][:, slot]
+        x = layout.floats(left, o, weight, mean)
+        if layout.counts:
+            other = X - x  # exact: counts are below 2**53
+        else:
+            other = layout.floats(nodes.slots.stats[:, slot] - left, o, rest, mean)
+        more, info = gains(criterion, [x, other], n, X, N, nodes.parent[o][slot])
         gain += more
     return gain, grid(criterion.final(gain, info, N), nodes.scale[slot])
 

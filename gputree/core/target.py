@@ -84,7 +84,9 @@ class Layout:
 
     def weight(self, stats: NDArray[np.int64]) -> NDArray[np.int64]:
         """Weights of nodes from channels i8 (C, ...)."""
-        total: NDArray[np.int64] = stats[: self.sizes[0]].sum(axis=0) if self.counts else stats[0]
+        total: NDArray[np.int64] = stats[0]
+        for channel in stats[1 : self.sizes[0]] if self.counts else ():
+            total = total + channel  # in a loop: NumPy's sum over a short first axis is slow
         return total
 
     def count(self, stats: NDArray[np.int64]) -> NDArray[np.int64]:
