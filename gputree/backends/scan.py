@@ -258,10 +258,8 @@ def score_pairs(
     for o in range(layout.n_outputs):
         mean, X = nodes.mean[o][slot], nodes.floats[o][:, slot]
         x = layout.floats(left, o, weight, mean)
-        if layout.counts:
-            other = X - x  # exact: counts are below 2**53
-        else:
-            other = layout.floats(nodes.slots.stats[:, slot] - left, o, rest, mean)
+        exact = layout.counts  # then X - x is: counts are below 2**53
+        other = X - x if exact else layout.floats(nodes.slots.stats[:, slot] - left, o, rest, mean)
         more, info = gains(criterion, [x, other], n, X, N, nodes.parent[o][slot])
         gain += more
     return gain, grid(criterion.final(gain, info, N), nodes.scale[slot])

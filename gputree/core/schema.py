@@ -5,6 +5,7 @@ Code 0 means missing; known values follow in order (numeric) or as categories. M
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -130,18 +131,16 @@ def quantile_cuts(distinct: NDArray[np.float64], ends: NDArray[np.int64], n_code
     distinct f8 (v,) sorted; ends i8 (v,) cumulated weights; v > n_codes >= 2. A value that weighs a share by itself
     gets a code of its own, so a spike does not use up the resolution of the tail.
     """
-    total = int(ends[-1])
+    below = ends.data  # plain ints without a copy: bisect on it is ten times as fast as NumPy's search
     last: list[int] = []  # index of the last value of each code
     start = 0
     while start < distinct.size:
         left = n_codes - len(last)
-        before = int(ends[start - 1]) if start else 0
-        share = -(-(total - before) // left)  # rounded up: the codes left always suffice
-        stop = int(np.searchsorted(ends, before + share, side="left"))
-        heavy = int(ends[stop] - ends[stop - 1]) if stop else share
-        if stop > start and heavy >= share and left > 1:
+        before = below[start - 1] if start else 0
+        share = -(-(below[-1] - before) // left)  # rounded up: the codes left always suffice
+        stop = min(bisect_left(below, before + share, start), distinct.size - 1)
+        if stop > start and left > 1 and below[stop] - below[stop - 1] >= share:
             stop -= 1
-        stop = min(stop, distinct.size - 1)
         last.append(stop)
         start = stop + 1
     upper = np.array(last, np.intp)

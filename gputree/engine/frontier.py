@@ -16,6 +16,7 @@ from gputree.core.target import Target
 from gputree.engine.recipe import Recipe
 
 AHEAD = 64  # best first carries out so many tests at once; what turns out not to be needed is dropped at the end
+AHEAD_ROWS = 1 << 15  # ... as long as the others hold no more rows together than the first, or than this
 
 
 class Frontier(Protocol):
@@ -131,8 +132,10 @@ class BestFirst:
         if not queue.heap or queue.budget <= 0:
             queue.heap.clear()
             return []
-        ahead = heapq.nsmallest(min(AHEAD, queue.budget), queue.heap)
-        return [node for _, _, node in ahead if node not in self.children]
+        ahead = [node for _, _, node in heapq.nsmallest(min(AHEAD, queue.budget), queue.heap)]
+        rows = self.target.layout.count(self.forest.of("stats", np.array(ahead)))
+        worth = np.cumsum(rows) - rows[0] <= max(int(rows[0]), AHEAD_ROWS)
+        return [node for node, good in zip(ahead, worth, strict=True) if good and node not in self.children]
 
     def committed(self) -> NDArray[np.bool_]:
         """The nodes whose tests took effect."""

@@ -21,14 +21,14 @@ from gputree.backends import choose
 from gputree.backends.protocol import Backend, CodeSpec
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
-from gputree.core.schema import MAX_CODES, Schema
+from gputree.core.schema import MAX_CODES, Feature, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, THRESHOLD, Limits, Search
 from gputree.core.target import Target
 from gputree.engine.grow import Progress, Watch, grow
 from gputree.engine.pruning import cost_complexity_path, prune
 from gputree.engine.recipe import TABLE_BYTES, Order, Recipe, Stop
 from gputree.engine.sampling import Sampler
-from gputree.learners.tables import read_matrix, read_schema
+from gputree.learners.tables import as_frame, read_matrix, read_schema
 from gputree.learners.view import TreeView, importances, paths
 
 SLACK = 1.0 - 2.0**-40  # a limit given as a share or a decrease is met when only rounding is missing
@@ -158,13 +158,19 @@ class BaseTree(BaseEstimator):
 
     def _read(self, X: Any) -> tuple[NDArray[Any], Schema]:
         """X as one float matrix with its schema; remembers names and number of columns."""
+        frame = as_frame(X)
+        if frame is None:
+            matrix = self._read_array(X, reset=True)
+            return matrix, Schema(tuple(Feature(f"feature_{i}") for i in range(matrix.shape[1])))
         validate_data(self, X, skip_check_array=True, reset=True)
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            width = X.shape[1] if getattr(X, "ndim", 0) == 2 else getattr(self, "n_features_in_", 0)
-            names = [f"feature_{i}" for i in range(width)]
-        schema = read_schema(X, [str(name) for name in names])
-        return read_matrix(X, schema), schema
+        schema = read_schema(frame)
+        return read_matrix(frame, schema), schema
+
+    def _read_array(self, X: Any, reset: bool) -> NDArray[Any]:
+        """X as floats: float32 as it lies, else float64; infinities are values, NaN is missing."""
+        dtypes = (np.float64, np.float32)
+        matrix: NDArray[Any] = validate_data(self, X, reset=reset, dtype=dtypes, ensure_all_finite=False)
+        return matrix
 
     @abstractmethod
     def _read_target(self, y: Any, n_rows: int) -> NDArray[Any]:
@@ -337,13 +343,12 @@ class BaseTree(BaseEstimator):
         """Leaf of every row, i4 (n,)."""
         check_is_fitted(self, "forest_")
         if check_input:
-            validate_data(self, X, skip_check_array=True, reset=False)
-            X = read_matrix(X, self.schema_)
-            if X.shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                    "features as input"
-                )
+            frame = as_frame(X)
+            if frame is None:
+                X = self._read_array(X, reset=False)
+            else:
+                validate_data(self, X, skip_check_array=True, reset=False)
+                X = read_matrix(frame, self.schema_)
         leaves: NDArray[np.int32] = choose(self.device, X.size).apply(self.forest_, X)[:, 0]
         return leaves
 
@@ -355,6 +360,8 @@ class BaseTree(BaseEstimator):
         """NaN is allowed, several outputs too."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
         return tags
 
 

@@ -1,4 +1,4 @@
-"""From a user's table to one float matrix and a schema. May import everything below, narwhals and scikit-learn.
+"""From a user's table to one float matrix and a schema. May import everything below and narwhals.
 
 Numbers stay as they are (float32 stays float32, NaN is missing). A column of strings, booleans, categories or enums
 holds category numbers 0 .. K - 1, NaN where missing, -1 for a category that was never declared.
@@ -11,7 +11,6 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
 
 from gputree.core.schema import Feature, Kind, Schema
 
@@ -24,12 +23,9 @@ def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def read_schema(X: Any, names: list[str]) -> Schema:
-    """Kinds, names and categories of the columns of X, in order."""
-    frame = as_frame(X)
-    if frame is None:
-        return Schema(tuple(Feature(name) for name in names))
-    return Schema(tuple(read_feature(frame[:, i], name) for i, name in enumerate(names)))
+def read_schema(frame: nw.DataFrame[Any]) -> Schema:
+    """Kinds, names and categories of the columns of a frame, in order."""
+    return Schema(tuple(read_feature(frame[:, i], str(name)) for i, name in enumerate(frame.columns)))
 
 
 def read_feature(column: nw.Series[Any], name: str) -> Feature:
@@ -58,33 +54,13 @@ def sorted_values(column: nw.Series[Any], name: str) -> list[Any]:
     return sorted(values)
 
 
-def read_matrix(X: Any, schema: Schema) -> NDArray[Any]:
-    """X f4 or f8 (n, F) as the engine reads it; a float array is used where it lies."""
-    frame = as_frame(X)
-    if frame is None or ((schema.kinds == Kind.NUMERIC).all() and all(d.is_numeric() for d in frame.schema.dtypes())):
-        if frame is not None:
-            X = np.column_stack([numbers(frame[:, i]) for i in range(schema.n_features)]) if frame.columns else X
-        matrix: NDArray[Any] = check_array(
-            X, dtype=(np.float64, np.float32), ensure_all_finite=False, ensure_min_features=1, input_name="X"
-        )
-        return matrix
-    matrix = np.empty((len(frame), schema.n_features), np.float64)
-    for i, feature in enumerate(schema.features):
-        matrix[:, i] = read_column(frame[:, i], feature)
-    return matrix
+def read_matrix(frame: nw.DataFrame[Any], schema: Schema) -> NDArray[Any]:
+    """The frame as floats (n, F): float32 if all its columns are, else float64."""
+    columns = [read_column(frame[:, i], feature) for i, feature in enumerate(schema.features)]
+    return np.stack(columns, axis=1)
 
 
-def numbers(column: nw.Series[Any]) -> NDArray[Any]:
-    """A numeric column as floats, null as NaN."""
-    array = column.to_numpy()
-    if array.dtype.kind == "f" and not column.null_count():
-        return array
-    if column.null_count():
-        return np.array([np.nan if v is None else v for v in column.to_list()], np.float64)
-    return array.astype(np.float64)
-
-
-def read_column(column: nw.Series[Any], feature: Feature) -> NDArray[np.float64]:
+def read_column(column: nw.Series[Any], feature: Feature) -> NDArray[Any]:
     """One column as floats: numbers, or category numbers."""
     if feature.kind == Kind.NUMERIC:
         if not column.dtype.is_numeric():
@@ -92,7 +68,14 @@ def read_column(column: nw.Series[Any], feature: Feature) -> NDArray[np.float64]
                 f"column {feature.name!r} was a column of numbers when the model was fitted and is now {column.dtype}; "
                 "give numbers"
             )
-        return numbers(column).astype(np.float64)
+        return numbers(column)
     number = {value: float(i) for i, value in enumerate(feature.categories)}
-    missing = np.nan
-    return np.array([missing if v is None or v != v else number.get(v, UNKNOWN) for v in column.to_list()], np.float64)
+    return np.array([np.nan if v is None or v != v else number.get(v, UNKNOWN) for v in column.to_list()], np.float64)
+
+
+def numbers(column: nw.Series[Any]) -> NDArray[Any]:
+    """A numeric column as floats, null as NaN; float32 stays float32."""
+    if column.null_count():
+        return np.array([np.nan if v is None else v for v in column.to_list()], np.float64)
+    array = column.to_numpy()
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)

@@ -1,0 +1,301 @@
+"""The text of a tree: scikit-learn's where it can say it, and what it cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.tree
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+from sklearn.tree._tree import NODE_DTYPE, Tree
+
+import gputree
+from gputree.core.criteria import TargetKind
+from gputree.core.forest import Forest, Test
+from gputree.core.schema import Feature, Kind, Schema
+from gputree.core.target import Layout
+from gputree.datasets import load_penguins
+from gputree.inspect.text import export_text, heights
+
+N_FEATURES = 5
+
+
+def in_sklearn(model: Any, X: NDArray[Any], y: NDArray[Any]) -> Any:
+    """scikit-learn's estimator with the tree of ours, so that tied features do not matter."""
+    own = model.tree_
+    nodes = np.zeros(own.node_count, NODE_DTYPE)
+    nodes["left_child"], nodes["right_child"] = own.children_left, own.children_right
+    for name in ("feature", "threshold", "impurity", "n_node_samples", "weighted_n_node_samples"):
+        nodes[name] = getattr(own, name)
+    tree = Tree(own.n_features, own.n_classes, own.n_outputs)
+    tree.__setstate__(
+        {"max_depth": own.max_depth, "node_count": own.node_count, "nodes": nodes, "values": own.value.copy()}
+    )
+    theirs = getattr(sklearn.tree, type(model).__name__)(max_depth=1).fit(X, y)
+    theirs.tree_ = tree
+    return theirs
+
+
+def table(n: int = 300) -> tuple[NDArray[np.float32], np.random.Generator]:
+    rng = np.random.default_rng(7)
+    return rng.normal(size=(n, N_FEATURES)).astype(np.float32), rng
+
+
+def target(kind: str, X: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+    noise = rng.normal(size=X.shape[0])
+    if kind == "words":
+        return np.array(["ash", "beech", "elm"])[np.digitize(X[:, 0] + noise, [-0.5, 0.5])]
+    if kind == "numbers":
+        return (X[:, 1] + noise > 0).astype(np.int64) * 10
+    if kind == "outputs":
+        return np.stack([X[:, 0] + noise, 1000 * X[:, 2]], axis=1)
+    return X[:, 0] * 100 + noise
+
+
+CASES = [
+    ("DecisionTreeClassifier", "words"),
+    ("DecisionTreeClassifier", "numbers"),
+    ("ExtraTreeClassifier", "words"),
+    ("DecisionTreeRegressor", "reals"),
+    ("DecisionTreeRegressor", "outputs"),
+    ("ExtraTreeRegressor", "reals"),
+]
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"show_weights": True},
+    {"max_depth": 0},
+    {"max_depth": 3, "spacing": 1, "decimals": 0},
+    {"max_depth": 50, "decimals": 7, "spacing": 5, "show_weights": True},
+    {"feature_names": [f"width {i}" for i in range(N_FEATURES)]},
+    {"feature_names": np.array(list("abcde")), "class_names": True, "max_depth": 2},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options) or "default")
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_the_text_is_that_of_sklearn(name: str, kind: str, weighted: bool, options: dict[str, Any]) -> None:
+    X, rng = table()
+    y = target(kind, X, rng)
+    weight = rng.integers(1, 9, X.shape[0]) / 4 if weighted else None
+    model = getattr(gputree, name)().fit(X, y, weight)
+    assert model.get_depth() > 4
+    if options.get("class_names"):
+        options = {**options, "class_names": [f"<{i}>" for i in range(np.unique(y).size)]}
+        if "Regressor" in name:
+            options = {**options, "class_names": ["left unread"]}
+    assert export_text(model, **options) == sklearn.tree.export_text(in_sklearn(model, X, y), **options)
+
+
+def test_two_fits_give_the_same_text() -> None:
+    """No help from a rebuilt tree: the best cut of a large node of noise has no tie."""
+    X, rng = table(2000)
+    y = target("reals", X, rng)
+    trees = [m.DecisionTreeRegressor(max_depth=5, min_samples_leaf=20).fit(X, y) for m in (gputree, sklearn.tree)]
+    assert export_text(trees[0]) == sklearn.tree.export_text(trees[1])
+
+
+def test_a_root_alone() -> None:
+    X, _ = table(10)
+    for module in (gputree, sklearn.tree):
+        assert module.export_text(module.DecisionTreeRegressor().fit(X, np.full(10, 3))) == "|--- value: [3.00]\n"
+    # scikit-learn prints the number of the class here, 0
+    assert export_text(gputree.DecisionTreeClassifier().fit(X, ["x"] * 10)) == "|--- class: x\n"
+
+
+def test_several_class_outputs_are_listed() -> None:
+    X = np.arange(4.0).reshape(-1, 1)
+    y = np.array([["a", "n"], ["a", "n"], ["b", "n"], ["b", "y"]])
+    model = gputree.DecisionTreeClassifier(max_depth=1).fit(X, y)
+    assert export_text(model, show_weights=True) == (
+        "|--- feature_0 <= 1.50\n"
+        "|   |--- weights: [[2.00, 0.00], [2.00, 0.00]] class: [a, n]\n"
+        "|--- feature_0 >  1.50\n"
+        "|   |--- weights: [[0.00, 2.00], [1.00, 1.00]] class: [b, n]\n"
+    )
+    with pytest.raises(ValueError, match="class_names name the classes of one output, and this tree has 2"):
+        export_text(model, class_names=["a", "b"])
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "colour": ["red", "red", "blue", "blue", "red", "red", None, None],
+            "size": [1.0, 2.0, 1.0, 2.0, 3.0, 4.0, 1.0, 2.0],
+        }
+    )
+
+
+def test_categories_and_a_branch_of_missing_values() -> None:
+    model = gputree.DecisionTreeRegressor().fit(frame(), [1, 1, 5, 5, 2, 2, 9, 9])
+    assert export_text(model) == (
+        "|--- colour = blue\n"
+        "|   |--- value: [5.00]\n"
+        "|--- colour = red (or other)\n"
+        "|   |--- size <= 2.50\n"
+        "|   |   |--- value: [1.00]\n"
+        "|   |--- size >  2.50 (or missing)\n"
+        "|   |   |--- value: [2.00]\n"
+        "|--- colour is missing\n"
+        "|   |--- value: [9.00]\n"
+    )
+
+
+def test_names_of_a_numeric_frame_are_not_used_as_in_sklearn() -> None:
+    X = frame()[["size"]]
+    for module in (gputree, sklearn.tree):
+        text = module.export_text(module.DecisionTreeRegressor(max_depth=1).fit(X, X["size"] > 2))
+        assert text.startswith("|--- feature_0 <= 2.50\n")
+
+
+def test_a_test_that_asks_for_missing_values() -> None:
+    X = np.array([[1.0], [2.0], [np.nan], [np.nan]])
+    model = gputree.DecisionTreeClassifier().fit(X, [0, 0, 1, 1])
+    assert export_text(model) == (
+        "|--- feature_0 is known\n|   |--- class: 0\n|--- feature_0 is missing\n|   |--- class: 1\n"
+    )
+
+
+@pytest.mark.parametrize(("missing", "line"), [(0, "<= 2.50 (or missing)"), (1, ">  2.50 (or missing)")])
+def test_missing_values_that_share_a_branch(missing: int, line: str) -> None:
+    # the smaller child takes them, which proves that there were some
+    X = np.array([[1.0], [2.0], [3.0], [4.0], [5.0], [6.0], [7.0], [np.nan]])
+    if missing:
+        X[:7] = 5 - X[:7]  # 4 .. -2: the larger child is the left one
+        y = [1, 1, 0, 0, 0, 0, 0, 1]
+    else:
+        y = [0, 0, 1, 1, 1, 1, 1, 0]
+    text = export_text(gputree.DecisionTreeClassifier().fit(X, y))
+    assert text.count("missing") == 1
+    assert line in text
+
+
+def test_empty_branches_are_one_line() -> None:
+    colours = [f"c{i:02d}" for i in range(40)]
+    X = pd.DataFrame({"colour": pd.Categorical(["c00", "c01", "c02", "c02"], categories=colours)})
+    model = gputree.DecisionTreeRegressor().fit(X, [1, 2, 3, 3])
+    assert export_text(model).splitlines()[4:] == [
+        "|--- colour = c02 (or missing, or other)",
+        "|   |--- value: [3.00]",
+        "|--- colour is one of 37 more: no training rows, goes with (or other)",
+    ]
+    model.fit(X.assign(colour=X["colour"].cat.set_categories(colours[:4])), [1, 2, 3, 3])
+    assert export_text(model).splitlines()[-1] == "|--- colour = c03: no training rows, goes with (or other)"
+
+
+def test_categories_that_could_be_misread_are_quoted() -> None:
+    X = pd.DataFrame({"word": ["", "a b", "c,d", "e\nf"]})
+    text = export_text(gputree.DecisionTreeRegressor().fit(X, [1, 2, 3, 4]))
+    assert text.splitlines()[::2] == [
+        "|--- word = '' (or missing, or other)",
+        "|--- word = a b",
+        "|--- word = 'c,d'",
+        "|--- word = 'e\\nf'",
+    ]
+
+
+def made(schema: Schema, **arrays: Any) -> Any:
+    """A fitted regression tree with a forest made by hand."""
+    parent = np.array(arrays["parent"], np.int32)
+    n = parent.size
+    children = np.bincount(parent[parent >= 0], minlength=n)
+    first = np.where(children > 0, np.searchsorted(parent, np.arange(n)), -1)
+    depth = np.zeros(n, np.int32)
+    for i in range(1, n):
+        depth[i] = depth[parent[i]] + 1
+    blank = {"missing": np.zeros(n), "unseen": np.zeros(n), "lookup_code": [], "lookup_branch": []}
+    types = {"missing": np.uint16, "unseen": np.uint16, "lookup_code": np.uint16, "lookup_branch": np.uint16}
+    rest = {name: np.array(arrays.get(name, blank[name]), types[name]) for name in blank}
+    forest = Forest(
+        roots=np.zeros(1, np.int32),
+        kind=np.where(children > 0, arrays["kind"], Test.LEAF).astype(np.uint8),
+        feature=np.where(children > 0, 0, -1).astype(np.int32),
+        low=np.zeros(n),
+        first_child=first.astype(np.int32),
+        n_children=children.astype(np.uint16),
+        lookup_ptr=np.array(arrays.get("lookup_ptr", np.zeros(n + 1)), np.int64),
+        stats=np.ones((n, 2), np.int64),
+        score=np.zeros(n),
+        parent=parent,
+        depth=depth,
+        impurity=np.zeros(n),
+        value=np.arange(n, dtype=np.float64).reshape(-1, 1),
+        **rest,
+    )
+    model = gputree.DecisionTreeRegressor()
+    model.forest_, model.schema_, model.weight_unit_ = forest, schema, 1.0
+    model.layout_ = Layout(TargetKind.CENTRED_SUMS, (1,), (1.0,))
+    return model
+
+
+def test_a_branch_of_many_categories_is_cut_with_a_count() -> None:
+    colours = tuple(f"colour {i}" for i in range(45))
+    model = made(
+        Schema((Feature("paint", Kind.CATEGORICAL, colours),)),
+        parent=[-1, 0, 0],
+        kind=Test.LOOKUP,
+        lookup_ptr=[0, 45, 45, 45],
+        lookup_code=np.arange(1, 46),
+        lookup_branch=[0] * 42 + [1] * 3,
+        missing=[1, 0, 0],
+    )
+    lines = export_text(model).splitlines()
+    assert lines[0] == (
+        "|--- paint in {colour 0, colour 1, colour 2, colour 3, colour 4, colour 5, ... 36 more} (or other)"
+    )
+    assert lines[2] == "|--- paint in {colour 42, colour 43, colour 44} (or missing)"
+    assert len(lines) == 4
+
+
+def chain(depth: int) -> Any:
+    """A tree whose left children are leaves and whose right children go on."""
+    parent = np.concatenate([[-1], np.repeat(np.arange(0, 2 * depth, 2), 2)])
+    # the first of two children is the leaf, so the node that goes on is 2, 4, 6 ...
+    return made(Schema((Feature("x"),)), parent=parent, kind=Test.THRESHOLD, missing=np.ones(parent.size))
+
+
+def test_a_chain_100_000_deep() -> None:
+    model = chain(100_000)
+    lines = export_text(model).splitlines()
+    assert lines[-1] == "|   " * 11 + "|--- truncated branch of depth 99990"
+    assert len(lines) == 11 * 3 + 1
+    assert heights(model.forest_)[0] == 100_000
+
+
+def test_no_limit_of_depth() -> None:
+    assert export_text(chain(30), max_depth=None, spacing=1).count("value") == 31
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_depth": -1}, "max_depth=-1 must be a whole number of at least 0"),
+        ({"spacing": 0}, "spacing=0 must be a whole number of at least 1"),
+        ({"decimals": 1.5}, "decimals=1.5 must be"),
+        ({"spacing": None}, "spacing=None must be"),
+        ({"feature_names": ["a"]}, "feature_names must contain 5 elements, got 1"),
+        ({"class_names": ["a"]}, "class_names must contain 2 elements, one for each class, got 1"),
+    ],
+)
+def test_a_wrong_parameter_is_refused(options: dict[str, Any], message: str) -> None:
+    X, rng = table(30)
+    model = gputree.DecisionTreeClassifier().fit(X, target("numbers", X, rng))
+    with pytest.raises(ValueError, match=message):
+        export_text(model, **options)
+
+
+def test_what_is_not_fitted_is_refused() -> None:
+    with pytest.raises(NotFittedError):
+        export_text(gputree.DecisionTreeClassifier())
+
+
+def test_penguins_say_where_missing_values_go() -> None:
+    penguins = load_penguins()
+    X = penguins.to_frame("polars").drop("species")
+    text = export_text(gputree.DecisionTreeClassifier(max_depth=2).fit(X, penguins.column("species")))
+    numeric = [line for line in text.splitlines() if "<=" in line or "> " in line]
+    assert sum("(or missing)" in line for line in numeric) * 2 == len(numeric)
+    assert "island" in text
