@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = ("core", "backends", "engine", "learners")  # each may use those before it
-TOP = ("inspect", "io", "cli", "datasets", "examples")  # may use every layer and each other; no layer uses them
+TOP = ("inspect", "io", "cli", "report", "datasets", "examples")  # may use every layer and each other; no layer uses them
 REQUIRED = {"numpy", "scipy", "joblib", "sklearn", "narwhals"}  # always installed: all others load inside a function
 HOMES = {"cupy": {"backends.cuda", "backends.source"}, "numba": {"backends.jit"}}
 BODY_LINES, FILE_LINES, PARAMETERS = 40, 400, 6

@@ -153,10 +153,14 @@ class Plan:
         n_features = min(self.recipe.sampler.max_features or self.n_codes.size, self.n_codes.size)
         cell = 8 * (2 + self.target.layout.n_channels)  # its channels, its code, its segment
         widest = 1 + int(self.n_codes.max(initial=0))
-        bytes_ = np.minimum(slots.rows, widest) * (cell * n_features)
-        batch = np.cumsum(bytes_) // max(self.recipe.table_bytes, 1)
-        for part in np.split(np.arange(len(slots)), np.flatnonzero(np.diff(batch)) + 1):
-            yield slots.take(part)
+        total = np.cumsum(np.minimum(slots.rows, widest) * (cell * n_features))
+        first = 0
+        while first < len(slots):
+            before = int(total[first - 1]) if first else 0
+            stop = int(np.searchsorted(total, before + self.recipe.table_bytes, side="right"))
+            stop = max(stop, first + 1)
+            yield slots.take(slice(first, stop))
+            first = stop
 
     def finish(self, committed: NDArray[np.bool_] | None) -> Forest:
         """The forest in canonical order with values and impurities."""

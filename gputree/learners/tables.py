@@ -6,9 +6,10 @@ holds category numbers 0 .. K - 1, NaN where missing, -1 for a category that was
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-import narwhals as nw
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,18 +18,69 @@ from gputree.core.schema import Feature, Kind, Schema
 UNKNOWN = -1.0
 
 
-def as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """X as a narwhals frame, None if it is no eager frame."""
+@dataclass(frozen=True, slots=True)
+class ArrayColumn:
+    """One column of `Columns`, as far as this module asks a narwhals series: floats, or objects with None."""
+
+    values: NDArray[Any]
+
+    @property
+    def dtype(self) -> nw.dtypes.DType:
+        """Numbers, or text."""
+        return nw.String() if self.values.dtype == object else nw.Float64()
+
+    def to_list(self) -> list[Any]:
+        """The values as Python objects."""
+        values: list[Any] = self.values.tolist()
+        return values
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The array itself."""
+        return self.values
+
+    def null_count(self) -> int:
+        """Missing numbers are NaN, which is no null."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A frame of NumPy arrays, for tables that are read where no frame library is installed.
+
+    An array f4/f8 (n,) holds numbers, NaN where missing; an object array text or booleans, None where missing.
+    """
+
+    columns: tuple[str, ...]
+    arrays: tuple[NDArray[Any], ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return (self.arrays[0].size if self.arrays else 0, len(self.arrays))
+
+    def __getitem__(self, place: tuple[slice, int]) -> ArrayColumn:
+        """``frame[:, i]``, column i."""
+        return ArrayColumn(self.arrays[place[1]])
+
+
+Frame: TypeAlias = nw.DataFrame[Any] | Columns
+Series: TypeAlias = Any  # nw.Series, or ArrayColumn
+
+
+def as_frame(X: Any) -> Frame | None:
+    """X as a narwhals frame or what stands for one, None if it is neither."""
+    if isinstance(X, Columns):
+        return X
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def read_schema(frame: nw.DataFrame[Any]) -> Schema:
+def read_schema(frame: Frame) -> Schema:
     """Kinds, names and categories of the columns of a frame, in order."""
     return Schema(tuple(read_feature(frame[:, i], str(name)) for i, name in enumerate(frame.columns)))
 
 
-def read_feature(column: nw.Series[Any], name: str) -> Feature:
+def read_feature(column: Series, name: str) -> Feature:
     """Kind and categories of one column of a frame."""
     if column.dtype.is_numeric():
         return Feature(name)
@@ -42,7 +94,7 @@ def read_feature(column: nw.Series[Any], name: str) -> Feature:
     )
 
 
-def sorted_values(column: nw.Series[Any], name: str) -> list[Any]:
+def sorted_values(column: Series, name: str) -> list[Any]:
     """Distinct known values in order."""
     values = {v for v in column.to_list() if v is not None and v == v}
     odd = next((v for v in values if not isinstance(v, str | bool)), None)
@@ -54,13 +106,13 @@ def sorted_values(column: nw.Series[Any], name: str) -> list[Any]:
     return sorted(values)
 
 
-def read_matrix(frame: nw.DataFrame[Any], schema: Schema) -> NDArray[Any]:
+def read_matrix(frame: Frame, schema: Schema) -> NDArray[Any]:
     """The frame as floats (n, F): float32 if all its columns are, else float64."""
     columns = [read_column(frame[:, i], feature) for i, feature in enumerate(schema.features)]
     return np.stack(columns, axis=1)
 
 
-def read_column(column: nw.Series[Any], feature: Feature) -> NDArray[Any]:
+def read_column(column: Series, feature: Feature) -> NDArray[Any]:
     """One column as floats: numbers, or category numbers."""
     if feature.kind == Kind.NUMERIC:
         if not column.dtype.is_numeric():
@@ -73,9 +125,9 @@ def read_column(column: nw.Series[Any], feature: Feature) -> NDArray[Any]:
     return np.array([np.nan if v is None or v != v else number.get(v, UNKNOWN) for v in column.to_list()], np.float64)
 
 
-def numbers(column: nw.Series[Any]) -> NDArray[Any]:
+def numbers(column: Series) -> NDArray[Any]:
     """A numeric column as floats, null as NaN; float32 stays float32."""
     if column.null_count():
         return np.array([np.nan if v is None else v for v in column.to_list()], np.float64)
-    array = column.to_numpy()
+    array: NDArray[Any] = column.to_numpy()
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)

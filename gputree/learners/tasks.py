@@ -1,0 +1,168 @@
+"""Classification and regression: what y is, what a leaf holds, what predict gives. May import everything below."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import compute_sample_weight
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_array
+
+from gputree.core.criteria import Criterion
+from gputree.core.target import Target, class_target, sum_target
+from gputree.learners.base import BaseTree
+
+
+def as_columns(y: Any, n_rows: int) -> NDArray[Any]:
+    """The y of a fit as a 2-D array (n, outputs), of whatever type its values have."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    array: NDArray[Any] = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+    array = array.reshape(-1, 1) if array.ndim == 1 else array
+    if array.shape[0] != n_rows:
+        raise ValueError(
+            f"y has {array.shape[0]} rows and X has {n_rows}: give one value or list of values for each row"
+        )
+    return array
+
+
+def checked_weight(weight: Any, X: NDArray[Any]) -> NDArray[np.float64] | None:
+    """Weights f8 (n,): finite, not negative, not all 0."""
+    if weight is None:
+        return None
+    array: NDArray[np.float64] = _check_sample_weight(weight, X, dtype=np.float64)
+    if (array < 0).any():
+        raise ValueError(f"sample_weight holds {array.min()!r}; weights must be 0 or more: leave such rows out")
+    if not array.any():
+        raise ValueError("sample_weight is 0 for every row; at least one weight must be positive")
+    return array
+
+
+class ClassifierTree(ClassifierMixin, BaseTree):
+    """Trees whose leaves hold class shares."""
+
+    _criteria = ("gini", "entropy", "log_loss", "train_error", "gain_ratio", "twoing", "chi2")
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseTree._parameter_constraints,
+        "class_weight": [dict, list, StrOptions({"balanced"}), None],
+    }
+
+    def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int32]:
+        """Class numbers (n, outputs); remembers the classes."""
+        array = as_columns(y, n_rows)
+        check_classification_targets(array if array.shape[1] > 1 else array[:, 0])
+        codes = [np.unique(column, return_inverse=True) for column in array.T]
+        classes = [values for values, _ in codes]
+        single = array.shape[1] == 1
+        self.classes_: Any = classes[0] if single else classes
+        self.n_classes_: Any = classes[0].size if single else [c.size for c in classes]
+        return np.stack([inverse.astype(np.int32).ravel() for _, inverse in codes], axis=1)
+
+    def _weights(self, labels: NDArray[Any], weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+        """Weights of the rows, times those of their classes."""
+        given = checked_weight(weight, labels)
+        if self.class_weight is None:
+            return given
+        names = [c[column] for c, column in zip(self._class_lists(), labels.T, strict=True)]
+        by_class = compute_sample_weight(self.class_weight, np.stack(names, axis=1) if len(names) > 1 else names[0])
+        return checked_weight(by_class if given is None else given * by_class, labels)
+
+    def _class_lists(self) -> list[NDArray[Any]]:
+        """Classes of every output."""
+        return [self.classes_] if isinstance(self.classes_, np.ndarray) else list(self.classes_)
+
+    def _target(self, labels: NDArray[Any], criterion: Criterion, weight: NDArray[np.float64] | None) -> Target:
+        """Label counts."""
+        return class_target(labels, tuple(c.size for c in self._class_lists()), weight)
+
+    def _n_values(self) -> int:
+        """Classes but one, over outputs."""
+        return sum(c.size - 1 for c in self._class_lists())
+
+    def predict_proba(self, X: Any, check_input: bool = True) -> Any:
+        """Class shares of the leaf of every row.
+
+        Returns
+        -------
+        float64 array (n_rows, n_classes), or a list of them for several outputs
+            Columns in the order of ``classes_``.
+        """
+        leaves = self._leaves(X, check_input)
+        shares = self.forest_.value[leaves]
+        lists = self._class_lists()
+        parts = np.split(shares, np.cumsum([c.size for c in lists])[:-1], axis=1)
+        return parts[0] if isinstance(self.classes_, np.ndarray) else parts
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Natural logarithm of `predict_proba`; -inf where a share is 0."""
+        shares = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            return [np.log(p) for p in shares] if isinstance(shares, list) else np.log(shares)
+
+    def predict(self, X: Any, check_input: bool = True) -> NDArray[Any]:
+        """Class of the largest share, the first among equals: (n_rows,), or (n_rows, n_outputs)."""
+        shares = self.predict_proba(X, check_input)
+        if not isinstance(shares, list):
+            labels: NDArray[Any] = self.classes_.take(shares.argmax(axis=1))
+            return labels
+        return np.stack([c.take(p.argmax(axis=1)) for c, p in zip(self.classes_, shares, strict=True)], axis=1)
+
+    def __sklearn_tags__(self) -> Any:
+        """Several outputs are allowed."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class RegressorTree(RegressorMixin, BaseTree):
+    """Trees whose leaves hold means."""
+
+    _criteria = ("squared_error", "poisson")
+
+    def _read_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        """Finite numbers (n, outputs)."""
+        array = as_columns(y, n_rows)
+        try:
+            numbers: NDArray[np.float64] = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"y holds {array.flat[0]!r}, which is no number; a regression tree needs numbers"
+            ) from error
+        if not np.isfinite(numbers).all():
+            bad = numbers[~np.isfinite(numbers)][0]
+            raise ValueError(f"Input y contains NaN or infinity ({bad}); leave such rows out")
+        if self.criterion == "poisson":
+            self._check_counts(numbers)
+        self._n_columns = numbers.shape[1]
+        return numbers
+
+    def _check_counts(self, y: NDArray[np.float64]) -> None:
+        """Poisson targets are not negative and not all 0."""
+        if (y < 0).any():
+            raise ValueError(
+                f"y holds {y.min()}; some value(s) of y are negative which is not allowed for Poisson regression"
+            )
+        if (y.sum(axis=0) <= 0).any():
+            raise ValueError("y is 0 everywhere; the sum of y must be positive for Poisson regression")
+
+    def _weights(self, labels: NDArray[Any], weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+        """Weights of the rows."""
+        return checked_weight(weight, labels)
+
+    def _target(self, labels: NDArray[Any], criterion: Criterion, weight: NDArray[np.float64] | None) -> Target:
+        """Fixed-point sums."""
+        return sum_target(labels, criterion, weight)
+
+    def _n_values(self) -> int:
+        """One an output."""
+        return int(self._n_columns)
+
+    def predict(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
+        """Mean of the leaf of every row, float64 (n_rows,), or (n_rows, n_outputs)."""
+        leaves = self._leaves(X, check_input)
+        value = self.forest_.value
+        return value[leaves, 0] if self.n_outputs_ == 1 else value[leaves]
