@@ -13,14 +13,11 @@ import importlib.metadata
 import inspect
 import os
 import platform
-import shutil
 import sys
 import textwrap
 import time
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from typing import Any, NoReturn
 
@@ -36,23 +33,21 @@ from gputree.datasets import load_penguins, make_higgs_like
 from gputree.inspect.text import export_text
 from gputree.io import ESTIMATORS, load, save, whole_file
 from gputree.learners.tables import Columns
+from gputree.readers import InputError, column_names, is_missing, read_problem, read_table, with_target
 from gputree.report import (
-    InputError,
+    LABEL,
     area_under_curve,
     class_numbers,
-    column_names,
+    complain,
     confusion,
     count,
     cut_list,
     parameter_help,
-    read_table,
     regression,
-    require_column,
     show,
     write_csv,
 )
 
-FEW = 20  # whole numbers with at most so many distinct values are classes
 UNUSABLE, WRONG, STOPPED = 1, 2, 130  # exit codes
 DEMO_ROWS = 1_000_000
 
@@ -64,8 +59,8 @@ class Parser(argparse.ArgumentParser):
         """Print what is wrong and where the help is; exit with code 2."""
         known = [option for action in self._actions for option in action.option_strings]
         unknown = message.removeprefix("unrecognized arguments: ")
-        near = difflib.get_close_matches(unknown.split()[0].split("=")[0], known, 3) if unknown != message else []
-        hint = f"; did you mean {' or '.join(near)}?" if near else f"; see `{self.prog} --help`"
+        near = difflib.get_close_matches(unknown.split()[0].split("=")[0], known, 1) if unknown != message else []
+        hint = f"; did you mean {near[0]}?" if near else f"; see `{self.prog} --help`"
         complain(message + hint)
         raise SystemExit(WRONG)
 
@@ -109,13 +104,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def complain(message: str, kind: str = "error") -> None:
-    """Print a message to stderr, wrapped."""
-    width = max(40, shutil.get_terminal_size().columns)
-    text = textwrap.fill(f"gputree: {kind}: {message}", width, subsequent_indent="  ", break_on_hyphens=False)
-    print(text, file=sys.stderr)
-
-
 def make_parser() -> argparse.ArgumentParser:
     """All commands."""
     parser = Parser(prog="gputree", description="Decision trees for large tables.", allow_abbrev=False)
@@ -141,6 +129,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_fit_options(command(run_fit, table))
     evaluate = command(run_evaluate, model, table)
     evaluate.add_argument("--target", metavar="COLUMN", help="the true values (default: the column the model lacks)")
+    evaluate.add_argument("--drop-missing", action="store_true", help="leave out rows without a true value")
     predict = command(run_predict, model, table)
     predict.add_argument("--proba", action="store_true", help="write the share of every class as well")
     predict.add_argument("-o", "--output", metavar="CSV", help="where to (default: standard output)")
@@ -159,7 +148,9 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--exclude", nargs="+", default=[], metavar="COLUMN", help="columns to leave out, e.g. ids")
     parser.add_argument("--drop-missing", action="store_true", help="leave out rows without a target")
     parser.add_argument("--verbose", action="store_true", help="print a line a level to stderr")
-    group = parser.add_argument_group("parameters of the learner", "Lists: 1,0,-1. Dicts: {'yes': 2, 'no': 1}.")
+    group = parser.add_argument_group(
+        "parameters of the learner", "Lists: --monotonic-cst=-1,0,1. Dicts: --class-weight \"{'yes': 2, 'no': 1}\"."
+    )
     told: set[str] = set()
     for learner in ESTIMATORS.values():
         texts = parameter_help(learner)
@@ -185,16 +176,6 @@ def parse_value(text: str) -> Any:
 # fit
 
 
-@dataclass(frozen=True)
-class Problem:
-    """Columns to learn from, and what to learn."""
-
-    X: Columns
-    y: NDArray[Any]
-    learner: str
-    reason: str
-
-
 def run_fit(args: argparse.Namespace) -> None:
     """Grow a tree from a table and save it.
 
@@ -205,13 +186,13 @@ def run_fit(args: argparse.Namespace) -> None:
     NULL and null are missing.
     """
     problem = read_problem(args)
-    model = make_learner(problem.learner, args)
+    model = make_learner(learner_name(args.learner) if args.learner else problem.learner, args)
     words = sum(array.dtype == object for array in problem.X.arrays)
     missing = sum(int(is_missing(array).sum()) for array in problem.X.arrays)
     show("table", f"{count(problem.y.size, 'row')}, {count(len(problem.X.columns), 'feature')} ({words} of text)")
     show("missing", count(missing, "cell"))
     show("target", f"{args.target}: {problem.reason}")
-    show("learner", problem.learner)
+    show("learner", type(model).__name__)
     if (problem.y == problem.y[0]).all():
         complain(f"column {args.target!r} is {problem.y[0]} in every row, so the tree is one leaf", "warning")
     model.fit(problem.X, problem.y)
@@ -227,47 +208,6 @@ def run_fit(args: argparse.Namespace) -> None:
         show("saved", f"{args.output} ({os.path.getsize(args.output):,} bytes)")
     else:
         complain("the model is not saved: give -o MODEL", "note")
-
-
-def read_problem(args: argparse.Namespace) -> Problem:
-    """Features and target of a table, and the learner that fits them."""
-    names = column_names(args.table)
-    for name in [args.target, *args.exclude]:
-        require_column(name, names, args.table)
-    wanted = [name for name in names if name not in args.exclude]
-    features = [name for name in wanted if name != args.target]
-    if not features or args.target in args.exclude:
-        raise InputError(f"{args.table} has no column left to learn from, or no target; exclude fewer columns")
-    table = dict(zip(wanted, read_table(args.table, dict.fromkeys(wanted)).arrays, strict=True))
-    y, X = table[args.target], Columns(tuple(features), tuple(table[name] for name in features))
-    missing = is_missing(y)
-    if missing.any():
-        if not args.drop_missing or missing.all():
-            raise InputError(
-                f"column {args.target!r} has no value in {count(int(missing.sum()), 'row')} of {y.size:,}; "
-                "fill them in, or leave these rows out with --drop-missing"
-            )
-        y, X = y[~missing], replace(X, arrays=tuple(array[~missing] for array in X.arrays))
-    y, learner, reason = judge(y)
-    learner = learner_name(args.learner) if args.learner else learner
-    return Problem(X, y, learner, reason)
-
-
-def judge(y: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
-    """Labels or numbers, the learner for them, and why."""
-    if y.dtype == object:
-        return y, "DecisionTreeClassifier", f"text, {count(len(set(y.tolist())), 'class')}"
-    distinct = np.unique(y)
-    if np.isfinite(y).all() and (y == np.rint(y)).all() and np.abs(y).max() < 2**53:
-        learner = "DecisionTreeClassifier" if distinct.size <= FEW else "DecisionTreeRegressor"
-        return y.astype(np.int64), learner, f"whole numbers, {distinct.size:,} distinct"
-    return y, "DecisionTreeRegressor", f"numbers, {distinct.size:,} distinct"
-
-
-def is_missing(array: NDArray[Any]) -> NDArray[np.bool_]:
-    """Cells that hold nothing."""
-    found: NDArray[np.bool_] = np.equal(array, None) if array.dtype == object else np.isnan(array)
-    return found.astype(bool)
 
 
 def learner_name(name: str) -> str:
@@ -318,9 +258,7 @@ def run_evaluate(args: argparse.Namespace) -> None:
     X, y = Columns(table.columns[:-1], table.arrays[:-1]), table.arrays[-1]
     if target in features:
         raise InputError(f"the model reads column {target!r}, so it cannot be the target; give another --target")
-    missing = is_missing(y)
-    if missing.any():
-        raise InputError(f"column {target!r} has no value in {count(int(missing.sum()), 'row')}; leave such rows out")
+    X, y = with_target(X, y, target, args.drop_missing)
     show("table", f"{count(y.size, 'row')}, target {target}")
     if is_classifier(model):
         evaluate_classes(model, X, y)
@@ -359,22 +297,28 @@ def run_predict(args: argparse.Namespace) -> None:
     if args.proba and not is_classifier(model):
         raise InputError(f"--proba needs a classifier, and {args.model} is a {type(model).__name__}")
     X = read_table(args.table, {feature.name: feature for feature in model.schema_.features})
+    names, columns = prediction_columns(model, X, args.proba)
+    if not args.output:
+        write_csv(sys.stdout, names, columns)
+        return
+    with whole_file(args.output) as file:
+        text = TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+        write_csv(text, names, columns)
+        text.detach()
+
+
+def prediction_columns(model: Any, X: Columns, proba: bool) -> tuple[list[str], list[NDArray[Any]]]:
+    """Names and values of the columns of a file of predictions."""
     outputs = predicted(model, X).reshape(X.shape[0], -1)
     several = outputs.shape[1] > 1
-    names = [f"prediction_{o}" if several else "prediction" for o in range(outputs.shape[1])]
-    columns = list(outputs.T)
-    if args.proba:
-        shares = predicted(model, X, shares=True)
-        for o, (labels, table) in enumerate(
-            zip(*([model.classes_, shares] if several else [[model.classes_], [shares]]), strict=True)
-        ):
-            names += [f"share_{o}_{label}" if several else f"share_{label}" for label in labels.tolist()]
+    suffix = [f"_{o}" if several else "" for o in range(outputs.shape[1])]
+    names, columns = [f"prediction{s}" for s in suffix], list(outputs.T)
+    if proba:
+        classes, shares = model.classes_, predicted(model, X, shares=True)
+        for s, labels, table in zip(suffix, *([classes, shares] if several else [[classes], [shares]]), strict=True):
+            names += [f"share{s}_{label}" for label in labels.tolist()]
             columns += list(table.T)
-    with whole_file(args.output) if args.output else nullcontext(None) as file:
-        text = sys.stdout if file is None else TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-        write_csv(text, names, columns)
-        if file is not None:
-            text.detach()
+    return names, columns
 
 
 def run_show(args: argparse.Namespace) -> None:
@@ -411,7 +355,7 @@ def run_info(args: argparse.Namespace) -> None:
     show("device", os.environ.get("GPUTREE_DEVICE", "") or "auto (GPUTREE_DEVICE is not set)")
     for backend in backend_report():
         text = "available" if backend.available else f"not available: {backend.reason}"
-        print(textwrap.fill(f"{backend.name:<12}{backend.device}, {text}", 80, subsequent_indent=" " * 12))
+        print(textwrap.fill(f"{backend.name:<{LABEL}}{backend.device}, {text}", 80, subsequent_indent=" " * LABEL))
 
 
 def run_demo(args: argparse.Namespace) -> None:
@@ -423,8 +367,8 @@ def run_demo(args: argparse.Namespace) -> None:
     held_out = np.arange(table.columns[0].size) % 3 == 2
     train, test = (Columns(features, tuple(table.column(f)[rows] for f in features)) for rows in (~held_out, held_out))
     y = table.column(table.target)
-    print(f"Palmer penguins: {table.target} of {count(train.shape[0], 'row')}, every third row held out\n")
-    model = gputree.DecisionTreeClassifier(max_depth=3).fit(train, y[~held_out])
+    print(f"Palmer penguins: {table.target} learnt from {count(train.shape[0], 'row')}, every third row held out\n")
+    model = gputree.DecisionTreeClassifier(max_leaf_nodes=9).fit(train, y[~held_out])
     print(export_text(model, feature_names=features))
     show("held out", f"accuracy {np.mean(model.predict(test) == y[held_out]):.4f} on {count(test.shape[0], 'row')}")
     show("fingerprint", model.fingerprint())

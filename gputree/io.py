@@ -265,10 +265,8 @@ def explained(what: str) -> Iterator[None]:
     try:
         yield
     except BROKEN as error:
-        detail = str(error) or type(error).__name__
-        raise ValueError(
-            f"{what}: {detail if type(error) is ValueError else f'{type(error).__name__}: {detail}'}"
-        ) from error
+        plain = type(error) in (ValueError, zipfile.BadZipFile) and str(error)
+        raise ValueError(f"{what}: {error if plain else f'{type(error).__name__}: {error}'}") from error
 
 
 def read_archive(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

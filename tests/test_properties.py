@@ -143,7 +143,11 @@ def midpoint(a: float, b: float) -> float:
     return t if a <= t < b else a
 
 
-@pytest.mark.parametrize("change", [np.exp, np.arctan, lambda x: x**3 * 1e90, lambda x: x * 1e-300], ids=str)
+@pytest.mark.parametrize(
+    "change",
+    [np.exp, np.arctan, lambda x: x**3 * 1e90, lambda x: x * 1e-300],
+    ids=["exp", "arctan", "cube", "tiny"],
+)
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error"])
 @settings(max_examples=40)
 @given(data=st.data())
@@ -203,7 +207,7 @@ def test_a_common_factor_of_weights_keeps_the_tie_of_xor(criterion: str, factor:
 
 @pytest.mark.parametrize("factor", FACTORS)
 def test_a_common_factor_of_weights_keeps_a_tie_of_cuts(factor: float) -> None:
-    """Column 0 parts weights 7|9 (one 3 of 4 on the right) as well at 0.5 as 14|2 at 1.5: the lower cut wins."""
+    """Column 0 parts the sum 36 into 18 | 18 of weights 9 | 7, or 30 | 6 of 14 | 2: both 576/7, the lower wins."""
     X = [[1, 0, 0], [1, 0, 2], [2, 0, 2], [0, 0, 1], [0, 2, 0]]
     w = np.array([2.0, 3.0, 2.0, 7.0, 2.0])
     forest = learner("squared_error").fit(X, [3, 2, 3, 2, 2], w * factor).forest_

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from gputree.backends.cells import Cells, Entries, count_cells
 from gputree.backends.protocol import Bags, CodeSpec, Work
 from gputree.backends.scan import Best, Nodes, blank, scan_cells
+from gputree.backends.walk import lookup_keys, walk
 from gputree.core.forest import Forest, Test, ranges
-from gputree.core.schema import Cuts, Kind, code_dtype, numeric_cuts
+from gputree.core.schema import Cuts, Kind, numeric_cuts
 from gputree.core.splits import Candidates, Search, Slots, Splits
 from gputree.core.target import Target
 
@@ -228,10 +229,11 @@ class Oracle:
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Walk every tree, a block of rows at a time."""
         leaves = np.empty((X.shape[0], forest.roots.size), np.int32)
+        keys = lookup_keys(forest)
         for first in range(0, X.shape[0], ROW_BLOCK):
             block = X[first : first + ROW_BLOCK]
             for t, root in enumerate(forest.roots):
-                leaves[first : first + ROW_BLOCK, t] = walk(forest, int(root), block)
+                leaves[first : first + ROW_BLOCK, t] = walk(forest, keys, int(root), block)
         return leaves
 
     def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:
@@ -295,36 +297,3 @@ def candidates(
         code.astype(np.uint16),
         branch.astype(np.uint16),
     )
-
-
-def walk(forest: Forest, root: int, X: NDArray[Any]) -> NDArray[np.int32]:
-    """Leaf of every row of X in one tree, (n,)."""
-    node = np.full(X.shape[0], root, np.int32)
-    row = np.arange(X.shape[0]) if forest.kind[root] != Test.LEAF else np.zeros(0, np.intp)
-    while row.size:
-        at = node[row]
-        x = X[row, forest.feature[at]].astype(np.float64, copy=False)
-        branch = (~(x <= forest.low[at])).astype(np.int64)  # NaN follows `missing` below
-        lookup = forest.kind[at] == Test.LOOKUP
-        if lookup.any():
-            branch[lookup] = look_up(forest, at[lookup], x[lookup])
-        missing = np.isnan(x)
-        if missing.any():
-            branch[missing] = forest.missing[at[missing]]
-        at = (forest.first_child[at] + branch).astype(np.int32)
-        node[row] = at
-        row = row[forest.kind[at] != Test.LEAF]
-    return node
-
-
-def look_up(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Branch of category numbers x (n,) at LOOKUP nodes; what a node never met follows `unseen`."""
-    owner = np.repeat(np.arange(forest.n_nodes), np.diff(forest.lookup_ptr))
-    keys = owner << 16 | forest.lookup_code
-    wanted = node.astype(np.int64) << 16 | np.clip(np.nan_to_num(x, nan=-1.0) + 1, 0, 65_535).astype(np.int64)
-    place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-    branch: NDArray[np.int64] = np.where(keys[place] == wanted, forest.lookup_branch[place], forest.unseen[node])
-    return branch.astype(np.int64)
-
-
-__all__ = ["Codes", "Oracle", "Shard", "Table", "code_dtype"]

@@ -84,6 +84,12 @@ class Forest:
             digest.update(array.tobytes())
         return digest.hexdigest()
 
+    def lock(self) -> Forest:
+        """The same forest with read-only arrays."""
+        for f in fields(self):
+            getattr(self, f.name).setflags(write=False)
+        return self
+
     def collapse(self, leaves: NDArray[np.bool_]) -> Forest:
         """The forest in which the marked nodes, bool (N,), are leaves and what lies below them is gone."""
         inner = (self.kind != Test.LEAF) & ~leaves

@@ -263,7 +263,7 @@ class BaseTree(BaseEstimator):
 
     def _keep(self, forest: Forest, target: Target) -> None:
         """Store what a fitted model is made of."""
-        self.forest_ = forest
+        self.forest_ = forest.lock()
         self.layout_ = target.layout
         self.weight_unit_ = target.weights.unit
         self.n_outputs_ = target.layout.n_outputs
@@ -295,15 +295,23 @@ class BaseTree(BaseEstimator):
     def tree_(self) -> TreeView:
         """The tree under scikit-learn's array names; node ids are breadth first, scikit-learn's depth first."""
         check_is_fitted(self, "forest_")
-        stats = self.forest_.stats.T
-        return TreeView(
-            self.forest_,
-            self.weight_unit_,
-            self.layout_.count(stats),
-            self.layout_.weight(stats),
-            self.n_features_in_,
-            np.array(self.layout_.sizes, np.intp),
-        )
+        view: TreeView | None = self.__dict__.get("_view")
+        if view is None or view.forest is not self.forest_:
+            stats = self.forest_.stats.T
+            view = TreeView(
+                self.forest_,
+                self.weight_unit_,
+                self.layout_.count(stats),
+                self.layout_.weight(stats),
+                self.n_features_in_,
+                np.array(self.layout_.sizes, np.intp),
+            )
+            self._view = view
+        return view
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: everything but the view, which is made anew."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_view"}
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

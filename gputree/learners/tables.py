@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.schema import Feature, Kind, Schema
+from gputree.core.schema import MAX_CODES, Feature, Kind, Schema
 
 UNKNOWN = -1.0
 
@@ -77,7 +77,14 @@ def as_frame(X: Any) -> Frame | None:
 
 def read_schema(frame: Frame) -> Schema:
     """Kinds, names and categories of the columns of a frame, in order."""
-    return Schema(tuple(read_feature(frame[:, i], str(name)) for i, name in enumerate(frame.columns)))
+    features = tuple(read_feature(frame[:, i], str(name)) for i, name in enumerate(frame.columns))
+    for feature in features:
+        if len(feature.categories) >= MAX_CODES:
+            raise ValueError(
+                f"column {feature.name!r} has {len(feature.categories):,} categories; at most {MAX_CODES - 1:,} are "
+                "possible: leave it out, or group its values"
+            )
+    return Schema(features)
 
 
 def read_feature(column: Series, name: str) -> Feature:
@@ -121,6 +128,11 @@ def read_column(column: Series, feature: Feature) -> NDArray[Any]:
                 "give numbers"
             )
         return numbers(column)
+    if column.dtype.is_numeric():
+        raise TypeError(
+            f"column {feature.name!r} held categories when the model was fitted and is now {column.dtype}; "
+            "give the same kind of values"
+        )
     number = {value: float(i) for i, value in enumerate(feature.categories)}
     return np.array([np.nan if v is None or v != v else number.get(v, UNKNOWN) for v in column.to_list()], np.float64)
 

@@ -277,6 +277,22 @@ def test_the_best_leaf_is_split_first() -> None:
         assert taken.sum() <= sum(scores[: leaves - 1]) + 1e-9
 
 
+@pytest.mark.parametrize("ahead", [1, 64])
+def test_equal_scores_go_to_the_older_node(ahead: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both halves of 0 1 | 10 11 gain the same; three leaves split the left one. Likewise below."""
+    monkeypatch.setattr(gputree.engine.frontier, "AHEAD", ahead)
+    y = np.array([0.0, 1, 10, 11])
+    X = np.arange(4.0)[:, None]
+    tree, _ = plant(Data(X, y, None, "squared_error"), stop=Stop(min_gain=-np.inf, max_leaves=3))
+    assert tree.low[:3].tolist() == [1.5, 0.5, 0.0]
+    wide, _ = plant(
+        Data(np.arange(8.0)[:, None], np.append(y, y + 100), None, "squared_error"),
+        stop=Stop(min_gain=-np.inf, max_leaves=6),
+    )
+    assert np.flatnonzero(wide.kind != Test.LEAF).tolist() == [0, 1, 2, 3, 4]
+    assert wide.low[[3, 4]].tolist() == [0.5, 2.5]
+
+
 def test_node_order_is_breadth_first(table: Data, settings: dict[str, Any]) -> None:
     forest, _ = plant(table, **settings)
     order = []
