@@ -1,4 +1,4 @@
-"""Root gains and small trees of textbook examples, from the engine itself (sources in tests/data/worked_examples.json)."""
+"""Root gains and small trees of textbook examples, from the engine (sources in tests/data/worked_examples.json)."""
 
 from __future__ import annotations
 
