@@ -60,7 +60,7 @@ def inner_nodes(forest: Forest) -> list[int]:
 
 
 @pytest.mark.parametrize("criterion", [*CLASSES, *NUMBERS])
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_a_weight_is_a_number_of_copies(criterion: str, data: st.DataObject) -> None:
     """Sides of values that no node met are no part of it: they follow the child with more rows, not more weight."""
@@ -79,7 +79,7 @@ def test_a_weight_is_a_number_of_copies(criterion: str, data: st.DataObject) -> 
 @pytest.mark.parametrize(
     "limit", [{"max_leaf_nodes": 5}, {"max_bins": 3}, {"ccp_alpha": 0.02}, {"max_depth": 2}], ids=str
 )
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_a_weight_is_a_number_of_copies_under_limits(
     criterion: str, limit: dict[str, Any], data: st.DataObject
@@ -93,7 +93,7 @@ def test_a_weight_is_a_number_of_copies_under_limits(
 
 
 @pytest.mark.parametrize("criterion", [*CLASSES, *NUMBERS])
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_a_weight_of_zero_is_absence(criterion: str, data: st.DataObject) -> None:
     """Rows of weight 0, of any value, leave every array as it is, the sides of values not met included."""
@@ -127,7 +127,7 @@ def test_weights_that_are_all_zero_are_refused(criterion: str) -> None:
 
 
 @pytest.mark.parametrize("criterion", [*CLASSES, *NUMBERS])
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_the_order_of_rows_does_not_matter(criterion: str, data: st.DataObject) -> None:
     X, y = data.draw(tables(criterion))
@@ -149,7 +149,7 @@ def midpoint(a: float, b: float) -> float:
     ids=["exp", "arctan", "cube", "tiny"],
 )
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error"])
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_increasing_maps_move_thresholds_only(
     criterion: str, change: Callable[[Any], Any], data: st.DataObject
@@ -215,7 +215,7 @@ def test_a_common_factor_of_weights_keeps_a_tie_of_cuts(factor: float) -> None:
     assert forest.low[:3].tolist() == [0.5, 0.0, 1.5]
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_a_shift_of_y_shifts_values_only(data: st.DataObject) -> None:
     X, y = data.draw(tables("squared_error"))
@@ -226,7 +226,7 @@ def test_a_shift_of_y_shifts_values_only(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("criterion", NUMBERS)
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_a_power_of_two_scales_values_to_the_bit(criterion: str, data: st.DataObject) -> None:
     X, y = data.draw(tables(criterion))
@@ -433,7 +433,7 @@ def test_a_missing_value_that_no_row_had_follows_most_rows(x: list[float], side:
             assert model.forest_.missing[0] == side
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_unmet_missing_values_follow_most_rows_at_every_node(data: st.DataObject) -> None:
     X, y = data.draw(tables("gini"))
@@ -474,7 +474,7 @@ def test_a_category_column_without_missing_values_sends_them_to_most_rows() -> N
     assert leaf_of(model, None) == leaf_of(model, "b") == leaf_of(model, "z", "abcdz")
 
 
-@settings(max_examples=60)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_unknown_categories_follow_unseen(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 20))

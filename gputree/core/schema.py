@@ -126,21 +126,29 @@ def run_starts(ordered: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def quantile_cuts(distinct: NDArray[np.float64], ends: NDArray[np.int64], n_codes: int) -> Cuts:
-    """Quantile codes: each takes the fewest next values whose weight reaches an equal share of what is left.
+    """Quantile codes: a value that weighs a share by itself has its own code, the others share what is left equally.
 
-    distinct f8 (v,) sorted; ends i8 (v,) cumulated weights; v > n_codes >= 2. A value that weighs a share by itself
-    gets a code of its own, so a spike does not use up the resolution of the tail.
+    distinct f8 (v,) sorted; ends i8 (v,) cumulated weights; v > n_codes >= 2. Each code takes the fewest next values
+    that reach an equal share, so a spike does not use up the resolution of the rest.
     """
-    below = ends.data  # plain ints without a copy: bisect on it is ten times as fast as NumPy's search
+    own = np.diff(ends, prepend=0)
+    heavy = heavy_values(own, n_codes)
+    own[heavy] = 0
+    light = np.cumsum(own).data  # a memory view: plain ints without a copy, where bisect is ten times as fast
+    spikes: list[int] = [*heavy.tolist(), distinct.size]
     last: list[int] = []  # index of the last value of each code
-    start = 0
+    start = spike = 0
     while start < distinct.size:
         left = n_codes - len(last)
-        before = below[start - 1] if start else 0
-        share = -(-(below[-1] - before) // left)  # rounded up: the codes left always suffice
-        stop = min(bisect_left(below, before + share, start), distinct.size - 1)
-        if stop > start and left > 1 and below[stop] - below[stop - 1] >= share:
-            stop -= 1
+        shared = left - (len(spikes) - 1 - spike)  # codes for light values
+        stop = spikes[spike]  # no light code left: the run joins the next spike
+        if left == 1:
+            stop = distinct.size - 1
+        elif start < stop and shared >= 1:
+            before = light[start - 1] if start else 0
+            share = -(-(light[-1] - before) // shared)
+            stop = min(bisect_left(light, before + share, start), stop - 1)
+        spike += stop == spikes[spike]
         last.append(stop)
         start = stop + 1
     upper = np.array(last, np.intp)
@@ -148,6 +156,18 @@ def quantile_cuts(distinct: NDArray[np.float64], ends: NDArray[np.int64], n_code
     edges = midpoint(distinct[upper[:-1]], distinct[upper[:-1] + 1])
     centres = midpoint(distinct[lower], distinct[upper])
     return Cuts(np.where(lower == upper, distinct[lower], centres), edges)
+
+
+def heavy_values(weight: NDArray[np.int64], n_codes: int) -> NDArray[np.intp]:
+    """Values whose weight i8 (v,) is at least an equal share of what the others leave to the other codes."""
+    heavy = np.zeros(weight.size, bool)
+    while True:
+        codes = n_codes - int(heavy.sum())
+        share = -(-int(weight[~heavy].sum()) // max(codes, 1))
+        more = weight >= max(share, 2)  # a weight of 1 is never a spike
+        if codes <= 1 or not (more & ~heavy).any():
+            return np.flatnonzero(heavy)
+        heavy |= more
 
 
 @dataclass(frozen=True, slots=True)

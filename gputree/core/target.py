@@ -18,7 +18,8 @@ from gputree.core.forest import Forest
 SUM_BITS = 61  # sums of |w * y| stay below 2**61: s - n * (S // N) then fits 63 bits
 WEIGHT_BITS = 44  # total of scaled real weights beside sums of w * y
 COUNT_BITS = 53  # total of scaled real weights alone: every total is an exact float64
-RATIO_BITS = 20  # weights that are whole multiples of the smallest, up to this size, are kept as such
+RATIO_BITS = 20  # weights that are whole multiples of one unit, up to this size, are kept as such
+MOST_PARTS = 64  # the unit is the smallest weight, or a half, a third ... of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +32,18 @@ class Weights:
 
 
 def scale_weights(weight: NDArray[np.float64] | None, n_rows: int, bits: int) -> Weights:
-    """Weights > 0 f8 (n,) as integers: multiples of the smallest where they are such, else scaled by 2**k."""
+    """Weights > 0 f8 (n,) as integers: multiples of a common unit where there is one, else scaled by 2**k."""
     if weight is None or n_rows == 0:
         return Weights(None, 1.0, True)
-    smallest = float(weight.min())
-    with np.errstate(over="ignore"):
-        ratio = weight / smallest
-    whole = np.rint(ratio)
-    if ratio.max() <= 2.0**RATIO_BITS and bool((np.abs(ratio - whole) <= whole * 2.0**-50).all()):
-        units = whole.astype(np.int64)
-        return Weights(None if bool((units == 1).all()) else units, smallest, True)
+    distinct = np.unique(weight)
+    for parts in range(1, MOST_PARTS + 1):
+        unit = float(distinct[0]) / parts
+        with np.errstate(over="ignore", divide="ignore"):
+            ratio = distinct / unit
+        whole = np.rint(ratio)
+        if ratio[-1] <= 2.0**RATIO_BITS and bool((np.abs(ratio - whole) <= whole * 2.0**-50).all()):
+            units = np.rint(weight / unit).astype(np.int64)
+            return Weights(None if bool((units == 1).all()) else units, unit, True)
     top = float(weight.max())
     coarse = int(np.ceil(np.ldexp(weight / top, 20)).astype(np.int64).sum())  # an order-free bound of the total
     exponent = bits + 19 - coarse.bit_length() - int(np.frexp(top)[1])
@@ -156,9 +159,9 @@ class Target:
         if self.sums is None:
             shares: NDArray[np.float64] = (stats[: sum(self.layout.sizes)] / weight).T
             return shares
-        deviation = np.ldexp(stats[1 : 1 + self.layout.n_outputs] / weight, -self.sums.exponent[:, None])
         bounds = from_order_image(extent)
-        return np.clip((self.sums.centre[:, None] + deviation).T, bounds[..., 0], bounds[..., 1])
+        mean = fixed_mean(stats[1 : 1 + self.layout.n_outputs], weight, self.sums.centre, self.sums.exponent)
+        return np.clip(mean.T, bounds[..., 0], bounds[..., 1])
 
     def impurity(
         self,
@@ -178,8 +181,9 @@ class Target:
             x = np.ldexp(x, self.sums.unit[o] - self.sums.exponent[o])
             moment = np.ldexp(moments[:, o].astype(np.float64), -self.sums.moment_exponent[o])
             own = np.where(extent[:, o, 0] < extent[:, o, 1], criterion.impurity(x, n, moment), 0.0)
-            total += np.ldexp(own, -DEGREE[self.layout.kind] * self.sums.unit[o])
-        return total / self.layout.n_outputs
+            with np.errstate(over="ignore"):
+                total += np.ldexp(own, -DEGREE[self.layout.kind] * self.sums.unit[o])
+        return np.minimum(total, np.finfo(np.float64).max) / self.layout.n_outputs  # squares of a huge y saturate
 
     def describe(
         self,
@@ -211,9 +215,13 @@ class Target:
             value[:, 0] = np.clip(value[:, 0], *(self.sums.centre[0] + np.ldexp(bounds, -self.sums.exponent[0])))
 
     def decrease_scale(self, criterion: Criterion) -> float:
-        """Factor from a gain to the weighted impurity decrease that users see, times the weight of the root."""
+        """Factor from a gain to the weighted impurity decrease that users see, times the weight of the root.
+
+        Infinite or 0 where the squares of y leave the range of floats.
+        """
         unit = 0 if self.sums is None else int(self.sums.unit.min())
-        return float(np.ldexp(criterion.unit / self.layout.n_outputs, -DEGREE[self.layout.kind] * unit))
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.ldexp(criterion.unit / self.layout.n_outputs, -DEGREE[self.layout.kind] * unit))
 
 
 DEGREE = {TargetKind.COUNTS: 0, TargetKind.RAW_SUMS: 1, TargetKind.CENTRED_SUMS: 2}  # power of y in an impurity
@@ -262,6 +270,25 @@ def fixed_point(y: NDArray[np.float64], weights: Weights, total: int) -> tuple[N
     if weights.exact:
         return np.rint(scaled).astype(np.int64) * weights.units, exponent
     return np.rint(scaled * weights.units).astype(np.int64), exponent
+
+
+def fixed_mean(
+    sums: NDArray[np.int64], weight: NDArray[np.int64], centre: NDArray[np.float64], exponent: NDArray[np.int32]
+) -> NDArray[np.float64]:
+    """Centre + sums / weight * 2**-exponent to the last digit: sums i8 (O, N), weight i8 (N,) -> f8 (O, N).
+
+    The whole part of the quotient is split into two floats and added to the centre with its rounding error kept
+    (Knuth, The Art of Computer Programming vol. 2, 4.2.2, theorem B), for the two often cancel.
+    """
+    whole = sums // weight
+    high = whole.astype(np.float64)
+    low = (whole - high.astype(np.int64)) + (sums - whole * weight) / weight
+    a, down = centre[:, None], -exponent[:, None]
+    b = np.ldexp(high, down)
+    total = a + b
+    part = total - a
+    error = (a - (total - part)) + (b - part)
+    return total + (error + np.ldexp(low, down))
 
 
 def order_image(y: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -207,14 +207,15 @@ class BaseTree(BaseEstimator):
             fraction_of_rows(self.min_samples_leaf, rows.n_rows, 1), least_weight, self._monotone(schema.n_features)
         )
         numeric = RANDOM if self.splitter == "random" else THRESHOLD
-        least_gain = self.min_impurity_decrease * rows.total_weight / rows.target.decrease_scale(criterion)
+        unit = rows.target.decrease_scale(criterion)  # 0 where the square of y is too small for a float
+        least_gain = self.min_impurity_decrease * rows.total_weight / unit if unit else np.inf
         return Recipe(
             search=Search((numeric, MULTIWAY), criterion, limits),
             stop=Stop(
                 self.max_depth,
                 fraction_of_rows(self.min_samples_split, rows.n_rows, 2),
                 0,
-                least_gain * SLACK if least_gain > 0 else -np.inf,
+                least_gain * SLACK if self.min_impurity_decrease > 0 else -np.inf,
                 self.max_leaf_nodes,
             ),
             order=Order.LEVEL if self.max_leaf_nodes is None else Order.BEST,
@@ -345,7 +346,8 @@ class BaseTree(BaseEstimator):
 
     def decision_path(self, X: Any, check_input: bool = True) -> csr_matrix:
         """Nodes that every row passes, a csr matrix (n_rows, n_nodes) of ones. Node ids are breadth first."""
-        return paths(self.forest_, self._leaves(X, check_input))
+        leaves = self._leaves(X, check_input)
+        return paths(self.forest_, leaves)
 
     def _leaves(self, X: Any, check_input: bool = True) -> NDArray[np.int32]:
         """Leaf of every row, i4 (n,)."""

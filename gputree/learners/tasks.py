@@ -22,6 +22,12 @@ def as_columns(y: Any, n_rows: int) -> NDArray[Any]:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     array: NDArray[Any] = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+    if array.dtype.kind in "US" and not hasattr(y, "dtype") and not hasattr(y, "__array__"):
+        odd = next((v for v in np.array(y, object).ravel() if not isinstance(v, str | bytes)), None)
+        if odd is not None:
+            raise TypeError(f"y mixes in {odd!r}, a {type(odd).__name__}, beside text; give labels of one type")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise ValueError("Input y contains NaN; leave such rows out, or give them a label or number of their own")
     array = array.reshape(-1, 1) if array.ndim == 1 else array
     if array.shape[0] != n_rows:
         raise ValueError(

@@ -146,14 +146,13 @@ def locked(array: NDArray[Any]) -> NDArray[Any]:
 
 def importances(forest: Forest, weight: NDArray[np.int64], n_features: int, normalize: bool) -> NDArray[np.float64]:
     """Mean decrease in impurity (Breiman, Friedman, Olshen and Stone 1984, section 5.3.4) of a tree (n_features,)."""
-    cost = weight * forest.impurity
+    cost = weight / max(weight[0], 1) * forest.impurity
     child = np.flatnonzero(forest.parent >= 0)
     inner = np.flatnonzero(forest.kind != Test.LEAF)
     decrease = cost.copy()
     np.subtract.at(decrease, forest.parent[child], cost[child])
     total = np.zeros(n_features)
     np.add.at(total, forest.feature[inner], np.maximum(decrease[inner], 0.0))
-    total /= max(weight[0], 1)
     whole = total.sum()
     return total / whole if normalize and whole > 0 else total
 
