@@ -282,6 +282,10 @@ def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[
     fine = np.minimum.reduceat(layout.count(cells.stats), cells.ptr[:-1]) >= limits.min_rows
     fine &= np.minimum.reduceat(layout.weight(cells.stats), cells.ptr[:-1]) >= limits.min_weight
     fine &= count >= 2
+    has_missing = cells.code[cells.ptr[:-1]] == 0
+    categories = np.concatenate([np.full(stop - first, codes.n_codes) for first, stop, codes in cells.groups])
+    if limits.max_branches is not None:
+        fine &= categories + has_missing <= limits.max_branches
     own = slot[cells.seg]
     weight = layout.weight(cells.stats)
     n, N = weight.astype(np.float64), nodes.weight.astype(np.float64)[slot]
@@ -291,8 +295,6 @@ def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[
         more, info = gains_segmented(criterion, x, n, nodes.floats[o][:, own], N[cells.seg], cells.ptr[:-1])
         gain += more
     score = grid(criterion.final(gain, info, N), nodes.scale[slot])
-    has_missing = cells.code[cells.ptr[:-1]] == 0
-    categories = np.concatenate([np.full(stop - first, codes.n_codes) for first, stop, codes in cells.groups])
     found = Found(
         cells.pairs,
         np.where(fine, score, -np.inf),

@@ -72,7 +72,6 @@ class BestFirst:
 
     def __init__(self, forest: ForestBuilder, recipe: Recipe, target: Target) -> None:
         self.forest, self.recipe, self.target = forest, recipe, target
-        self.tree: dict[int, int] = {}
         self.queues: dict[int, Queue] = {}
         self.offers: dict[int, tuple[Splits, int]] = {}  # the test of an open node that was not carried out yet
         self.children: dict[int, list[tuple[int, float]]] = {}  # scored children of a node whose test was carried out
@@ -84,9 +83,8 @@ class BestFirst:
         parents = self.forest.of("parent", splits.node)
         for i in np.argsort(splits.node, kind="stable"):
             node, parent, score = int(splits.node[i]), int(parents[i]), float(splits.score[i])
-            self.offers[node] = splits, int(i)
+            self.offers[node], self.branches[node] = (splits, int(i)), int(splits.n_branches[i])
             if parent >= 0:
-                self.tree[node] = self.tree[parent]
                 self.children[parent].append((node, score))
             else:
                 self.plant(node, score)
@@ -97,7 +95,6 @@ class BestFirst:
             self.recipe.search.criterion, self.forest.of("stats", slice(root, root + 1))
         )
         leaves = self.recipe.stop.max_leaves
-        self.tree[root] = root
         self.queues[root] = Queue(
             np.iinfo(np.int64).max if leaves is None else leaves - 1, max(abs(score), float(own[0]))
         )
@@ -117,14 +114,20 @@ class BestFirst:
         groups: dict[int, tuple[Splits, list[int]]] = {}
         for node in wanted:
             splits, i = self.offers.pop(node)
-            self.children[node], self.branches[node] = [], int(splits.n_branches[i])
+            self.children[node] = []
             groups.setdefault(id(splits), (splits, []))[1].append(i)
         return concatenate([splits.take(np.array(places)) for splits, places in groups.values()])
 
     def advance(self, queue: Queue) -> list[int]:
         """Nodes of one tree whose tests are to be carried out before its queue can move on."""
-        while queue.heap and queue.budget > 0 and queue.heap[0][2] in self.children:
-            node = heapq.heappop(queue.heap)[2]
+        while queue.heap and queue.budget > 0:
+            node = queue.heap[0][2]
+            fits = self.branches[node] - 1 <= queue.budget
+            if fits and node not in self.children:
+                break
+            heapq.heappop(queue.heap)
+            if not fits:  # too many branches for the leaves that are left: it stays a leaf
+                continue
             self.done.append(node)
             queue.budget -= self.branches[node] - 1
             for child, score in self.children.pop(node):

@@ -204,7 +204,10 @@ class BaseTree(BaseEstimator):
         """The row of parts that these parameters ask for."""
         least_weight = int(np.ceil(self.min_weight_fraction_leaf * rows.total_weight * SLACK))
         limits = Limits(
-            fraction_of_rows(self.min_samples_leaf, rows.n_rows, 1), least_weight, self._monotone(schema.n_features)
+            fraction_of_rows(self.min_samples_leaf, rows.n_rows, 1),
+            least_weight,
+            self._monotone(schema.n_features),
+            self.max_leaf_nodes,
         )
         numeric = RANDOM if self.splitter == "random" else THRESHOLD
         unit = rows.target.decrease_scale(criterion)  # 0 where the square of y is too small for a float

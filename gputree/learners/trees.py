@@ -37,7 +37,8 @@ class DecisionTreeClassifier(ClassifierTree):
     random_state : int, RandomState or None
         Seed of all draws; None is 0. Ties are never drawn.
     max_leaf_nodes : int, optional
-        Grow best first to exactly so many leaves, if there are so many.
+        Grow best first to so many leaves, if there are so many splits; a test with more branches than leaves are left
+        is passed over.
     min_impurity_decrease : float, default=0.0
         A split must decrease the weighted impurity by at least this much.
     class_weight : dict, list of dicts, "balanced" or None
@@ -146,7 +147,8 @@ class DecisionTreeRegressor(RegressorTree):
     random_state : int, RandomState or None
         Seed of all draws; None is 0. Ties are never drawn.
     max_leaf_nodes : int, optional
-        Grow best first to exactly so many leaves, if there are so many.
+        Grow best first to so many leaves, if there are so many splits; a test with more branches than leaves are left
+        is passed over.
     min_impurity_decrease : float, default=0.0
         A split must decrease the weighted impurity by at least this much.
     ccp_alpha : float, default=0.0

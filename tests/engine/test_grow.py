@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
@@ -394,3 +395,14 @@ def test_a_batch_of_slots_stays_below_table_bytes(table_bytes: int, monkeypatch:
     assert len(sizes) > 20
     for rows in sizes:
         assert rows.size == 1 or rows.sum() * least <= table_bytes, f"{rows.size} slots of {rows.sum()} rows"
+
+
+@pytest.mark.parametrize("leaves", [2, 5, 9, 10, 11, 25])
+def test_many_branches_never_exceed_the_leaves_that_are_allowed(leaves: int) -> None:
+    """A test of nine categories that does not fit any more is passed over; smaller ones still take their turn."""
+    rng = np.random.default_rng(4)
+    colour, x = rng.integers(0, 9, 400), rng.normal(size=400)
+    frame = pd.DataFrame({"colour": [f"c{c}" for c in colour], "x": x})
+    y = (colour % 3 == 0) ^ (x > 0.3) ^ (rng.random(400) < 0.1)
+    model = gputree.DecisionTreeClassifier(max_leaf_nodes=leaves).fit(frame, y)
+    assert 2 <= model.get_n_leaves() <= leaves
