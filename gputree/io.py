@@ -47,7 +47,7 @@ from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.target import Layout
 from gputree.inspect.check import FOREST_TYPES, check_tree, expect
 from gputree.learners import trees
-from gputree.learners.base import FitInfo
+from gputree.learners.progress import FitInfo
 
 FORMAT = 1
 HEADER = "header.json"

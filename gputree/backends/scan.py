@@ -281,7 +281,10 @@ def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[
     count = np.diff(cells.ptr)
     fine = np.minimum.reduceat(layout.count(cells.stats), cells.ptr[:-1]) >= limits.min_rows
     fine &= np.minimum.reduceat(layout.weight(cells.stats), cells.ptr[:-1]) >= limits.min_weight
-    fine &= count >= 2
+    fine &= (count == 2) if criterion.two_branches else (count >= 2)
+    if criterion.positive_sums:
+        sums = cells.stats[1 : 1 + layout.n_outputs].min(axis=0)
+        fine &= np.minimum.reduceat(sums, cells.ptr[:-1]) > 0
     has_missing = cells.code[cells.ptr[:-1]] == 0
     categories = np.concatenate([np.full(stop - first, codes.n_codes) for first, stop, codes in cells.groups])
     if limits.max_branches is not None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from abc import abstractmethod
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,43 +13,31 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gputree.backends import choose
 from gputree.backends.protocol import Backend, CodeSpec
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
-from gputree.core.schema import MAX_CODES, Feature, Schema
+from gputree.core.schema import Feature, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, THRESHOLD, Limits, Search
 from gputree.core.target import Target
-from gputree.engine.grow import Progress, Watch, grow
+from gputree.engine.grow import grow
 from gputree.engine.pruning import cost_complexity_path, prune
 from gputree.engine.recipe import TABLE_BYTES, Order, Recipe, Stop
 from gputree.engine.sampling import Sampler
+from gputree.learners.parameters import (
+    TREE_CONSTRAINTS,
+    check_categories,
+    count_features,
+    fraction_of_rows,
+    monotone_signs,
+)
+from gputree.learners.progress import FitInfo, reporter
 from gputree.learners.tables import as_frame, read_matrix, read_schema
 from gputree.learners.view import TreeView, importances, paths
 
 SLACK = 1.0 - 2.0**-40  # a limit given as a share or a decrease is met when only rounding is missing
-
-
-@dataclass(frozen=True, slots=True)
-class FitInfo:
-    """What a fit did: where it ran, how much it visited, and how long it took.
-
-    ``levels`` is the depth of the tree plus one, ``rows_visited`` the rows added to tables over all levels,
-    ``cells_scored`` the table cells searched, ``seconds`` the wall time of the whole fit, ``peak_table_bytes`` the
-    largest table at one time, in bytes, and ``table_bytes`` its limit.
-    """
-
-    device: str
-    backend: str
-    levels: int
-    rows_visited: int
-    cells_scored: int
-    seconds: float
-    peak_table_bytes: int
-    table_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,33 +54,7 @@ class BaseTree(BaseEstimator):
     """What classification and regression trees share."""
 
     _criteria: ClassVar[tuple[str, ...]]
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "splitter": [StrOptions({"best", "random"})],
-        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-        "min_samples_split": [
-            Interval(Integral, 2, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
-        ],
-        "min_samples_leaf": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="neither"),
-        ],
-        "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
-        "max_features": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
-            StrOptions({"sqrt", "log2"}),
-            None,
-        ],
-        "random_state": ["random_state"],
-        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-        "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
-        "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
-        "monotonic_cst": ["array-like", None],
-        "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both"), StrOptions({"auto"})],
-        "device": [str],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree.
@@ -203,12 +164,14 @@ class BaseTree(BaseEstimator):
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
         """The row of parts that these parameters ask for."""
         least_weight = int(np.ceil(self.min_weight_fraction_leaf * rows.total_weight * SLACK))
+        check_categories(criterion, schema)
         limits = Limits(
             fraction_of_rows(self.min_samples_leaf, rows.n_rows, 1),
             least_weight,
-            self._monotone(schema.n_features),
+            monotone_signs(self.monotonic_cst, schema, self._n_values()),
             self.max_leaf_nodes,
         )
+        self.max_features_ = count_features(self.max_features, schema.n_features)
         numeric = RANDOM if self.splitter == "random" else THRESHOLD
         unit = rows.target.decrease_scale(criterion)  # 0 where the square of y is too small for a float
         least_gain = self.min_impurity_decrease * rows.total_weight / unit if unit else np.inf
@@ -222,36 +185,9 @@ class BaseTree(BaseEstimator):
                 self.max_leaf_nodes,
             ),
             order=Order.LEVEL if self.max_leaf_nodes is None else Order.BEST,
-            sampler=Sampler(1, self._count_features(schema.n_features)),
+            sampler=Sampler(max_features=self.max_features_),
             table_bytes=TABLE_BYTES,
         )
-
-    def _count_features(self, n_features: int) -> int | None:
-        """``max_features`` as a number, None for all."""
-        wanted = self.max_features
-        if wanted == "sqrt":
-            wanted = int(np.sqrt(n_features))
-        elif wanted == "log2":
-            wanted = int(np.log2(n_features))
-        elif wanted is not None and not isinstance(wanted, Integral):
-            wanted = int(wanted * n_features)
-        self.max_features_ = n_features if wanted is None else max(1, min(int(wanted), n_features))
-        return None if self.max_features_ == n_features else self.max_features_
-
-    def _monotone(self, n_features: int) -> NDArray[np.int8] | None:
-        """``monotonic_cst`` as signs (n_features,)."""
-        if self.monotonic_cst is None:
-            return None
-        if self._n_values() > 1:
-            raise ValueError(
-                "monotonic_cst needs one output, and two classes at most; leave it out, or fit one at a time"
-            )
-        signs = np.asarray(self.monotonic_cst)
-        if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
-            raise ValueError(
-                f"monotonic_cst={self.monotonic_cst!r} must hold -1, 0 or 1 for each of the {n_features} features"
-            )
-        return signs.astype(np.int8)
 
     @abstractmethod
     def _n_values(self) -> int:
@@ -376,22 +312,3 @@ class BaseTree(BaseEstimator):
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags
-
-
-def fraction_of_rows(size: Any, n_rows: int, least: int) -> int:
-    """A count of rows from a count or a share."""
-    return int(size) if isinstance(size, Integral) else max(least, int(np.ceil(size * n_rows)))
-
-
-def reporter(begin: float) -> Watch:
-    """Print one line a step: nodes, open nodes, rows a second."""
-    last = [begin]
-
-    def watch(progress: Progress) -> None:
-        now = time.perf_counter()
-        rate = progress.open_rows / max(now - last[0], 1e-9)
-        last[0] = now
-        line = f"[gputree] {now - begin:7.1f} s  {progress.nodes:>9,} nodes  {progress.open_nodes:>9,} open"
-        print(f"{line}  {rate:>13,.0f} rows/s", file=sys.stderr)
-
-    return watch

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array
 from gputree.core.criteria import Criterion
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.base import BaseTree
+from gputree.learners.parameters import TREE_CONSTRAINTS
 
 
 def as_columns(y: Any, n_rows: int) -> NDArray[Any]:
@@ -53,7 +54,7 @@ class ClassifierTree(ClassifierMixin, BaseTree):
 
     _criteria = ("gini", "entropy", "log_loss", "train_error", "gain_ratio", "twoing", "chi2")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseTree._parameter_constraints,
+        **TREE_CONSTRAINTS,
         "class_weight": [dict, list, StrOptions({"balanced"}), None],
     }
 

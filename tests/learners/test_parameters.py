@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 import sklearn.datasets
@@ -313,3 +314,21 @@ def test_random_state(name: str) -> None:
         fit(gputree, name, data, splitter="random", random_state=None),
         fit(gputree, name, data, splitter="random", random_state=0),
     )
+
+
+def test_categories_are_refused_where_they_have_no_meaning() -> None:
+    """Twoing compares two branches; categories have no order that a monotone constraint could follow."""
+    frame = pd.DataFrame({"colour": ["red", "green", "blue", "red"], "x": [0.0, 1.0, 2.0, 3.0]})
+    with pytest.raises(ValueError, match=r"'twoing' compares two branches, and column 'colour' has 3 categories"):
+        gputree.DecisionTreeClassifier(criterion="twoing").fit(frame, [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="constrains column 'colour'"):
+        gputree.DecisionTreeClassifier(monotonic_cst=[1, 0]).fit(frame, [0, 1, 0, 1])
+    model = gputree.DecisionTreeClassifier(monotonic_cst=[0, 1]).fit(frame, [0, 1, 0, 1])
+    assert model.get_n_leaves() > 1
+
+
+def test_a_poisson_branch_never_has_a_sum_of_zero() -> None:
+    frame = pd.DataFrame({"colour": ["red", "green", "blue"] * 4, "x": np.arange(12.0)})
+    y = np.where(frame["colour"] == "red", 0.0, np.arange(12.0) + 1)
+    model = gputree.DecisionTreeRegressor(criterion="poisson").fit(frame, y)
+    assert (model.predict(frame) > 0).all()

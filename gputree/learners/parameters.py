@@ -1,0 +1,84 @@
+"""Parameters of trees: what they may be, and what they mean for a table. May import everything below."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+
+from gputree.core.criteria import Criterion
+from gputree.core.schema import MAX_CODES, Schema
+
+TREE_CONSTRAINTS: dict[str, Any] = {
+    "splitter": [StrOptions({"best", "random"})],
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "min_samples_split": [
+        Interval(Integral, 2, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
+    ],
+    "min_samples_leaf": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="neither"),
+    ],
+    "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
+    "max_features": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
+        StrOptions({"sqrt", "log2"}),
+        None,
+    ],
+    "random_state": ["random_state"],
+    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+    "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+    "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
+    "monotonic_cst": ["array-like", None],
+    "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both"), StrOptions({"auto"})],
+    "device": [str],
+    "verbose": ["verbose"],
+}
+
+
+def fraction_of_rows(size: Any, n_rows: int, least: int) -> int:
+    """A count of rows from a count or a share."""
+    return int(size) if isinstance(size, Integral) else max(least, int(np.ceil(size * n_rows)))
+
+
+def count_features(wanted: Any, n_features: int) -> int:
+    """``max_features`` as a number."""
+    if wanted is None:
+        return n_features
+    if wanted == "sqrt":
+        wanted = int(np.sqrt(n_features))
+    elif wanted == "log2":
+        wanted = int(np.log2(n_features))
+    elif not isinstance(wanted, Integral):
+        wanted = int(wanted * n_features)
+    return max(1, min(int(wanted), n_features))
+
+
+def check_categories(criterion: Criterion, schema: Schema) -> None:
+    """Refuse columns of categories where the criterion compares two branches only."""
+    wide = next((f for f in schema.features if len(f.categories) > 2), None)
+    if criterion.two_branches and wide is not None:
+        raise ValueError(
+            f"criterion={criterion.name!r} compares two branches, and column {wide.name!r} has "
+            f"{len(wide.categories)} categories with a branch each; take another criterion, or encode the column"
+        )
+
+
+def monotone_signs(given: ArrayLike | None, schema: Schema, n_values: int) -> NDArray[np.int8] | None:
+    """``monotonic_cst`` as signs (n_features,); n_values are the free numbers that a leaf holds."""
+    if given is None:
+        return None
+    if n_values > 1:
+        raise ValueError("monotonic_cst needs one output, and two classes at most; leave it out, or fit one at a time")
+    signs = np.asarray(given)
+    if signs.shape != (schema.n_features,) or not np.isin(signs, (-1, 0, 1)).all():
+        raise ValueError(f"monotonic_cst={given!r} must hold -1, 0 or 1 for each of the {schema.n_features} features")
+    named = next((f.name for f, sign in zip(schema.features, signs, strict=True) if sign and f.categories), None)
+    if named is not None:
+        raise ValueError(f"monotonic_cst constrains column {named!r}, whose categories have no order; give it 0")
+    return signs.astype(np.int8)

@@ -1,0 +1,42 @@
+"""What a fit tells while it runs and when it is over. May import everything below."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+
+from gputree.engine.grow import Progress, Watch
+
+
+@dataclass(frozen=True, slots=True)
+class FitInfo:
+    """What a fit did: where it ran, how much it visited, and how long it took.
+
+    ``levels`` is the depth of the tree plus one, ``rows_visited`` the rows added to tables over all levels,
+    ``cells_scored`` the table cells searched, ``seconds`` the wall time of the whole fit, ``peak_table_bytes`` the
+    largest table at one time, in bytes, and ``table_bytes`` its limit.
+    """
+
+    device: str
+    backend: str
+    levels: int
+    rows_visited: int
+    cells_scored: int
+    seconds: float
+    peak_table_bytes: int
+    table_bytes: int
+
+
+def reporter(begin: float) -> Watch:
+    """Print one line a step: nodes, open nodes, rows a second."""
+    last = [begin]
+
+    def watch(progress: Progress) -> None:
+        now = time.perf_counter()
+        rate = progress.open_rows / max(now - last[0], 1e-9)
+        last[0] = now
+        line = f"[gputree] {now - begin:7.1f} s  {progress.nodes:>9,} nodes  {progress.open_nodes:>9,} open"
+        print(f"{line}  {rate:>13,.0f} rows/s", file=sys.stderr)
+
+    return watch
