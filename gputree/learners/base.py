@@ -19,7 +19,7 @@ from gputree.backends import choose
 from gputree.backends.protocol import Backend, CodeSpec
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
-from gputree.core.schema import Feature, Schema
+from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, THRESHOLD, Limits, Search
 from gputree.core.target import Target
 from gputree.engine.grow import grow
@@ -129,8 +129,21 @@ class BaseTree(BaseEstimator):
 
     def _read_array(self, X: Any, reset: bool) -> NDArray[Any]:
         """X as floats: float32 as it lies, else float64; infinities are values, NaN is missing."""
+        if not reset and self.schema_.kinds.any():
+            named = next(f.name for f in self.schema_.features if f.kind == Kind.CATEGORICAL)
+            raise TypeError(
+                f"the model was fitted on a frame whose column {named!r} holds categories, and X is a "
+                f"{type(X).__name__}; give a frame with the same columns"
+            )
         dtypes = (np.float64, np.float32)
-        matrix: NDArray[Any] = validate_data(self, X, reset=reset, dtype=dtypes, ensure_all_finite=False)
+        try:
+            matrix: NDArray[Any] = validate_data(self, X, reset=reset, dtype=dtypes, ensure_all_finite=False)
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"{error}: text is read as categories in a frame only (pandas, polars, pyarrow)"
+            ) from error
         return matrix
 
     @abstractmethod

@@ -7,6 +7,8 @@ holds category numbers 0 .. K - 1, NaN where missing, -1 for a category that was
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
@@ -71,7 +73,9 @@ def as_frame(X: Any) -> Frame | None:
     """X as a narwhals frame or what stands for one, None if it is neither."""
     if isinstance(X, Columns):
         return X
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError(f"X is a {type(X).__name__}, whose rows are not there yet; call .collect() on it first")
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
@@ -94,23 +98,31 @@ def read_feature(column: Series, name: str) -> Feature:
     if isinstance(column.dtype, nw.Categorical | nw.Enum):
         return Feature(name, Kind.CATEGORICAL, tuple(column.cat.get_categories().to_list()))
     if isinstance(column.dtype, nw.String | nw.Boolean | nw.Object):
-        return Feature(name, Kind.CATEGORICAL, tuple(sorted_values(column, name)))
+        known = [v for v, gone in zip(cells(column), missing_cells(column), strict=True) if not gone]
+        if known and all(is_number(value) for value in known):
+            return Feature(name)
+        return Feature(name, Kind.CATEGORICAL, tuple(sorted_values(known, name)))
     raise TypeError(
-        f"column {name!r} has type {column.dtype}, which gputree does not read; "
-        "columns may be numbers, strings, booleans, categories or enums: convert it first"
+        f"column {name!r} has type {column.dtype}, which gputree does not read: columns may be numbers, strings, "
+        "booleans, categories or enums; turn dates into numbers (days since one of them, or year, month and weekday)"
     )
 
 
-def sorted_values(column: Series, name: str) -> list[Any]:
-    """Distinct known values in order."""
-    values = {v for v in column.to_list() if v is not None and v == v}
-    odd = next((v for v in values if not isinstance(v, str | bool)), None)
-    if odd is not None:
+def is_number(value: Any) -> bool:
+    """Whether a Python object is a number; booleans are not."""
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
+
+
+def sorted_values(known: list[Any], name: str) -> list[Any]:
+    """Distinct values of one type in order."""
+    kinds = [str, bool | np.bool_]
+    if not any(all(isinstance(value, kind) for value in known) for kind in kinds):
+        names = sorted({type(value).__name__ for value in known})
         raise TypeError(
-            f"column {name!r} mixes in {odd!r}, a {type(odd).__name__}, where text was due; "
-            "give it one type (numbers, or strings)"
+            f"column {name!r} holds values of type {' and '.join(names)}; a column of objects may hold text, or booleans, "
+            "or numbers: give it one of these types"
         )
-    return sorted(values)
+    return sorted(set(known))
 
 
 def read_matrix(frame: Frame, schema: Schema) -> NDArray[Any]:
@@ -122,24 +134,51 @@ def read_matrix(frame: Frame, schema: Schema) -> NDArray[Any]:
 def read_column(column: Series, feature: Feature) -> NDArray[Any]:
     """One column as floats: numbers, or category numbers."""
     if feature.kind == Kind.NUMERIC:
-        if not column.dtype.is_numeric():
-            raise TypeError(
-                f"column {feature.name!r} was a column of numbers when the model was fitted and is now {column.dtype}; "
-                "give numbers"
-            )
-        return numbers(column)
+        return numbers(column, feature.name)
     if column.dtype.is_numeric():
         raise TypeError(
             f"column {feature.name!r} held categories when the model was fitted and is now {column.dtype}; "
             "give the same kind of values"
         )
     number = {value: float(i) for i, value in enumerate(feature.categories)}
-    return np.array([np.nan if v is None or v != v else number.get(v, UNKNOWN) for v in column.to_list()], np.float64)
+    missing = missing_cells(column)
+    return np.array(
+        [np.nan if gone else number.get(v, UNKNOWN) for v, gone in zip(cells(column), missing, strict=True)], np.float64
+    )
 
 
-def numbers(column: Series) -> NDArray[Any]:
-    """A numeric column as floats, null as NaN; float32 stays float32."""
-    if column.null_count():
-        return np.array([np.nan if v is None else v for v in column.to_list()], np.float64)
-    array: NDArray[Any] = column.to_numpy()
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+def numbers(column: Series, name: str) -> NDArray[Any]:
+    """A numeric column as floats, NaN where missing; float32 stays float32."""
+    missing = missing_cells(column)
+    if column.dtype.is_numeric():
+        array: NDArray[Any] = (column.fill_null(0) if column.null_count() else column).to_numpy()
+    else:
+        array = np.array([0 if gone else v for v, gone in zip(cells(column), missing, strict=True)], object)
+        odd = next((v for v in array if not is_number(v)), None)
+        if odd is not None:
+            raise TypeError(
+                f"column {name!r} was a column of numbers when the model was fitted and now holds {odd!r}; give numbers"
+            )
+    floats = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    return np.where(missing, floats.dtype.type(np.nan), floats) if missing.any() else floats
+
+
+def cells(column: Series) -> list[Any]:
+    """The values of a column as Python objects."""
+    values: list[Any] = column.to_list()
+    return values
+
+
+def missing_cells(column: Series) -> NDArray[np.bool_]:
+    """Where a column has None, null, NA, NaT or NaN, bool (n,)."""
+    if isinstance(column, ArrayColumn):
+        array = column.values
+        gone = (
+            np.array([v is None or v != v for v in array.tolist()], bool) if array.dtype == object else np.isnan(array)
+        )
+    else:
+        gone = column.is_null().to_numpy().astype(bool)
+        if column.dtype.is_float():
+            gone |= column.is_nan().fill_null(True).to_numpy().astype(bool)
+    found: NDArray[np.bool_] = gone
+    return found

@@ -27,7 +27,7 @@ def as_columns(y: Any, n_rows: int) -> NDArray[Any]:
         odd = next((v for v in np.array(y, object).ravel() if not isinstance(v, str | bytes)), None)
         if odd is not None:
             raise TypeError(f"y mixes in {odd!r}, a {type(odd).__name__}, beside text; give labels of one type")
-    if array.dtype.kind == "f" and np.isnan(array).any():
+    if missing_labels(array):
         raise ValueError("Input y contains NaN; leave such rows out, or give them a label or number of their own")
     array = array.reshape(-1, 1) if array.ndim == 1 else array
     if array.shape[0] != n_rows:
@@ -37,13 +37,23 @@ def as_columns(y: Any, n_rows: int) -> NDArray[Any]:
     return array
 
 
+def missing_labels(y: NDArray[Any]) -> bool:
+    """Whether a label is None, NaN or a library's own missing value, which is no bool when compared with itself."""
+    if y.dtype.kind == "f":
+        return bool(np.isnan(y).any())
+    if y.dtype != object:
+        return bool(y.dtype.kind in "mM" and np.isnat(y).any())
+    same = [label is not None and label == label for label in y.ravel()]
+    return not all(isinstance(s, bool | np.bool_) and s for s in same)
+
+
 def checked_weight(weight: Any, X: NDArray[Any]) -> NDArray[np.float64] | None:
     """Weights f8 (n,): finite, not negative, not all 0."""
     if weight is None:
         return None
     array: NDArray[np.float64] = _check_sample_weight(weight, X, dtype=np.float64)
     if (array < 0).any():
-        raise ValueError(f"sample_weight holds {array.min()!r}; weights must be 0 or more: leave such rows out")
+        raise ValueError(f"sample_weight holds {float(array.min())!r}; weights must be 0 or more: leave such rows out")
     if not array.any():
         raise ValueError("sample_weight is 0 for every row; at least one weight must be positive")
     return array
