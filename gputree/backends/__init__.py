@@ -44,6 +44,14 @@ def choose(device: str, work: int) -> Backend:
     return Oracle()
 
 
+def choose_or_cpu(device: str, work: int) -> Backend:
+    """As `choose`, on the CPU where the device is not here: a model predicts wherever it was fitted."""
+    try:
+        return choose(device, work)
+    except RuntimeError:
+        return choose("cpu", work)
+
+
 def cuda_reason() -> str:
     """Why the CUDA backend cannot be used."""
     return "this version of gputree has no CUDA backend yet"

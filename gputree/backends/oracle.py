@@ -17,9 +17,11 @@ from gputree.backends.cells import Cells, Entries, count_cells
 from gputree.backends.protocol import Bags, CodeSpec, Work
 from gputree.backends.scan import Best, Nodes, blank, scan_cells
 from gputree.backends.walk import lookup_keys, walk
+from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test, ranges
 from gputree.core.schema import Cuts, Kind, numeric_cuts
 from gputree.core.splits import Candidates, Search, Slots, Splits
+from gputree.core.summary import order_free_sums
 from gputree.core.target import Target
 
 CHUNK = 1 << 17  # entries counted at once: features of small tables share one pass over NumPy
@@ -121,6 +123,7 @@ class Oracle:
     """The backend that defines the others, on NumPy alone."""
 
     name = "numpy"
+    device = "cpu"
 
     def __init__(self) -> None:
         self.work = Work()
@@ -149,7 +152,7 @@ class Oracle:
         n, trees = target.n_rows, np.arange(bags.n_trees)
         return Shard(codes, target, np.tile(np.arange(n), bags.n_trees), trees * n, (trees + 1) * n)
 
-    def totals(self, shard: Shard) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def totals(self, shard: Shard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Channels and extent of the roots."""
         roots = np.arange(shard.start.size, dtype=np.int32)
         entries = Entries.of(shard, roots)
@@ -203,28 +206,41 @@ class Oracle:
         shard.rows[ranges(shard.start[splits.node], size)] = entries.row[order]
         shard.place(children, inside + shift, inside + shift + counts)
 
-    def extent(self, shard: Shard, nodes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Min and max of the order image of y."""
+    def extent(self, shard: Shard, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Min and max of y."""
         target = shard.target
-        result = np.zeros((nodes.size, target.layout.n_outputs, 2), np.int64)
+        result = np.zeros((nodes.size, target.layout.n_outputs, 2))
         size = shard.size(nodes)
         full = size > 0
         if target.sums is None or not full.any():
             return result
         row = shard.rows[ranges(shard.start[nodes], size)]
         starts = (np.cumsum(size) - size)[full]
-        for o, image in enumerate(target.sums.order):
-            result[full, o, 0] = np.minimum.reduceat(image[row], starts)
-            result[full, o, 1] = np.maximum.reduceat(image[row], starts)
+        for o, y in enumerate(target.sums.y):
+            result[full, o, 0] = np.minimum.reduceat(y[row], starts)
+            result[full, o, 1] = np.maximum.reduceat(y[row], starts)
         return result
 
-    def moments(self, shard: Shard, nodes: NDArray[np.int32]) -> NDArray[np.int64] | None:
-        """Differences of running sums over the grouped rows (exact: int64 wraps)."""
-        if shard.target.sums is None:
-            return None
-        running = np.zeros((shard.rows.size + 1, shard.target.layout.n_outputs), np.int64)
-        np.cumsum(shard.target.sums.moments[:, shard.rows].T, axis=0, out=running[1:])
-        return running[shard.stop[nodes]] - running[shard.start[nodes]]
+    def residuals(
+        self, shard: Shard, nodes: NDArray[np.int32], value: NDArray[np.float64], criterion: Criterion
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Every node in a power of two of its own, so that squares neither overflow nor vanish."""
+        target, size = shard.target, shard.size(nodes)
+        first, loss = np.zeros(value.shape), np.zeros(value.shape)
+        if target.sums is None or not nodes.size:
+            return first, loss
+        row, starts = shard.rows_of(nodes), np.cumsum(size) - size
+        weight = size if target.weights.units is None else np.add.reduceat(target.weights.units[row], starts)
+        for o, raw in enumerate(target.sums.y):
+            unit = -np.frexp(np.maximum(np.maximum.reduceat(np.abs(raw[row]), starts), np.abs(value[:, o])))[1]
+            y, v = np.ldexp(raw[row], np.repeat(unit, size)), np.ldexp(value[:, o], unit)
+            each = y - np.repeat(v, size)
+            mean = order_free_sums(each, row, starts, target.weights) / weight
+            about = order_free_sums(criterion.loss(each, np.repeat(v, size)), row, starts, target.weights) / weight
+            with np.errstate(over="ignore"):
+                first[:, o] = np.ldexp(mean, -unit)
+                loss[:, o] = np.ldexp(about - criterion.loss(mean, v), -target.layout.degree * unit)
+        return first, loss
 
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Walk every tree, a block of rows at a time."""
@@ -255,7 +271,6 @@ def branches(shard: Shard, splits: Splits, entries: Entries) -> NDArray[np.int64
     """Number of the branch of every row of the split nodes, counted over all splits."""
     seg = entries.seg
     code = np.empty(seg.size, np.int64)
-    bounds = np.cumsum(shard.size(splits.node))
     one = int(splits.feature[0]) if len(splits) and bool((splits.feature == splits.feature[0]).all()) else -1
     feature = splits.feature[seg] if one < 0 else None
     for f in np.unique(splits.feature):
@@ -265,7 +280,6 @@ def branches(shard: Shard, splits: Splits, entries: Entries) -> NDArray[np.int64
         else:
             here = np.flatnonzero(feature == f)
             code[here] = column[entries.row[here]]
-    assert bounds.size == len(splits)
     branch = (code > splits.cut[seg]).astype(np.int64)
     lookup = (splits.kind == Test.LOOKUP)[seg] & (code != 0)
     if lookup.any():

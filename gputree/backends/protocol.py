@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.schema import Cuts, Schema
 from gputree.core.splits import Candidates, Search, Slots, Splits
@@ -59,6 +60,7 @@ class Backend(Protocol):
     """The methods of a backend. k slots, m features a slot, C channels, O outputs."""
 
     name: str
+    device: str
     work: Work
 
     def edges(self, X: NDArray[Any], spec: CodeSpec, weight: NDArray[np.int64] | None) -> tuple[Cuts, ...]:
@@ -70,7 +72,7 @@ class Backend(Protocol):
     def open(self, codes: Any, target: Target, bags: Bags) -> SHARD:
         """Rows of all bags, each bag the rows of one root; node ids 0 .. T - 1."""
 
-    def totals(self, shard: SHARD) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def totals(self, shard: SHARD) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Channels of the roots i8 (C, T), and their extent as below."""
 
     def histogram(self, shard: SHARD, slots: Slots, features: NDArray[np.int32]) -> TABLE:
@@ -88,11 +90,17 @@ class Backend(Protocol):
     def partition(self, shard: SHARD, splits: Splits, children: NDArray[np.int32]) -> None:
         """Regroup rows by branch. children i4 (sum of n_branches,): the new node of every branch."""
 
-    def extent(self, shard: SHARD, nodes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Min and max of target.sums.order in nodes i4 (k,) -> i8 (k, O, 2); 0 in empty nodes."""
+    def extent(self, shard: SHARD, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Min and max of target.sums.y in nodes i4 (k,) -> f8 (k, O, 2); 0 for counts and in empty nodes."""
 
-    def moments(self, shard: SHARD, nodes: NDArray[np.int32]) -> NDArray[np.int64] | None:
-        """Sums of target.sums.moments in nodes i4 (k,) -> i8 (k, O), None where the target has none."""
+    def residuals(
+        self, shard: SHARD, nodes: NDArray[np.int32], value: NDArray[np.float64], criterion: Criterion
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean of y - value in nodes i4 (k,), and mean loss about the mean of y, f8 (k, O) each, as value.
+
+        The sums are those of `core.summary.order_free_sums`; the loss about the mean is that about ``value`` less
+        criterion.loss(mean of y - value, value). No node is empty and the target is one of sums.
+        """
 
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Leaves i4 (n, T) of rows X f4/f8 (n, F): raw numbers, categories as 0 .. K - 1, unknown ones -1, NaN."""

@@ -21,6 +21,9 @@ from gputree.core.scores import gains, gains_segmented, grid, parent
 from gputree.core.splits import NOT_MET, Scan, Search, Slots
 from gputree.core.target import Layout
 
+BLOCK = 1 << 20  # channels of cuts scored at once: the temporaries of many classes stay small
+NO_CUTS = np.zeros(0, np.intp), np.zeros(0), np.zeros(0)
+
 Lookup = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # pair, code, branch of each cell
 
 
@@ -135,15 +138,14 @@ class CutScan:
         """The three families in order: missing right, known against missing, missing left."""
         cells = self.cells
         at = self.inner_cuts()
-        nobody = np.full(self.slot.size, NOT_MET, np.int32)
         if not self.has_missing.any():
-            yield self.best(at, self.before, nobody)
+            yield self.best(at, self.before, 1)
             return
         known = self.before + np.where(self.has_missing, cells.stats[:, cells.ptr[:-1]], 0)
-        yield self.best(at, known, np.where(self.has_missing, np.int32(1), nobody))
+        yield self.best(at, known, 1)
         last = cells.ptr[1:] - 1
-        yield self.best(last[self.has_missing & (cells.code[last] > 0)], known, nobody + np.int32(2), np.inf)
-        yield self.best(at[self.has_missing[cells.seg[at]]], self.before, nobody + np.int32(1))
+        yield self.best(last[self.has_missing & (cells.code[last] > 0)], known, 1, np.inf)
+        yield self.best(at[self.has_missing[cells.seg[at]]], self.before, 0)
 
     def inner_cuts(self) -> NDArray[np.intp]:
         """Cells followed by another known cell of their segment; where thresholds are drawn, those next to them."""
@@ -154,23 +156,19 @@ class CutScan:
             inner &= (value[:-1] <= drawn) & (value[1:] > drawn)
         return np.flatnonzero(inner)
 
-    def best(
-        self, at: NDArray[np.intp], base: NDArray[np.int64], missing: NDArray[np.int32], low: float | None = None
-    ) -> Found:
+    def best(self, at: NDArray[np.intp], base: NDArray[np.int64], missing: int, low: float | None = None) -> Found:
         """The first best of every segment among cuts after the cells ``at`` (P,), ascending.
 
-        base (C, S) is not part of the left side; missing (S,) is the branch of missing values; ``low`` replaces the
+        base (C, S) is not part of the left side; ``missing`` is the branch of missing values; ``low`` replaces the
         threshold.
         """
         at = at[self.large_enough(at, base)]
+        block = max(1, BLOCK // self.nodes.layout.n_channels)
+        parts = [self.scored(at[first : first + block], base) for first in range(0, at.size, block)]
+        at, gain, score = (np.concatenate(column) for column in zip(NO_CUTS, *parts, strict=True))
+        pick = first_best(self.cells.seg[at], score)
+        at = at[pick]
         seg = self.cells.seg[at]
-        slot, left = self.slot[seg], self.running[:, at] - base[:, seg]
-        fine = self.allowed(seg, left)
-        if fine is not None:
-            at, seg, slot, left = at[fine], seg[fine], slot[fine], left[:, fine]
-        gain, score = score_pairs(self.nodes, slot, left)
-        pick = first_best(seg, score)
-        at, seg = at[pick], seg[pick]
         return Found(
             self.cells.pairs[seg],
             score[pick],
@@ -178,9 +176,20 @@ class CutScan:
             np.full(pick.size, Test.THRESHOLD, np.uint8),
             self.cells.code[at].astype(np.int32),
             self.thresholds(seg, at) if low is None else np.full(pick.size, low),
-            missing[seg],
+            np.where(self.has_missing[seg], np.int32(missing), np.int32(NOT_MET)),
             np.full(pick.size, 2, np.int32),
         )
+
+    def scored(
+        self, at: NDArray[np.intp], base: NDArray[np.int64]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+        """The allowed ones of some cuts, their gains and scores."""
+        seg = self.cells.seg[at]
+        left = self.running[:, at] - base[:, seg]
+        fine = self.allowed(seg, left)
+        if fine is not None:
+            at, seg, left = at[fine], seg[fine], left[:, fine]
+        return at, *score_pairs(self.nodes, self.slot[seg], left)
 
     def large_enough(self, at: NDArray[np.intp], base: NDArray[np.int64]) -> NDArray[np.bool_] | slice:
         """Cuts with enough rows and weight on both sides."""
@@ -276,7 +285,7 @@ def first_best(seg: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np
 
 
 def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[Found, Lookup]:
-    """One test a segment: a branch for every declared category, and one more for missing values where there are any."""
+    """One test a segment: a branch for every category that the node met, and one more for its missing values."""
     layout, limits, criterion = nodes.layout, nodes.search.limits, nodes.search.criterion
     count = np.diff(cells.ptr)
     fine = np.minimum.reduceat(layout.count(cells.stats), cells.ptr[:-1]) >= limits.min_rows
@@ -286,9 +295,8 @@ def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[
         sums = cells.stats[1 : 1 + layout.n_outputs].min(axis=0)
         fine &= np.minimum.reduceat(sums, cells.ptr[:-1]) > 0
     has_missing = cells.code[cells.ptr[:-1]] == 0
-    categories = np.concatenate([np.full(stop - first, codes.n_codes) for first, stop, codes in cells.groups])
     if limits.max_branches is not None:
-        fine &= categories + has_missing <= limits.max_branches
+        fine &= count <= limits.max_branches
     own = slot[cells.seg]
     weight = layout.weight(cells.stats)
     n, N = weight.astype(np.float64), nodes.weight.astype(np.float64)[slot]
@@ -305,8 +313,9 @@ def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[
         np.full(slot.size, Test.LOOKUP, np.uint8),
         np.zeros(slot.size, np.int32),
         np.zeros(slot.size),
-        np.where(has_missing, categories, NOT_MET).astype(np.int32),
-        (categories + has_missing).astype(np.int32),
+        np.where(has_missing, count - 1, NOT_MET).astype(np.int32),
+        count.astype(np.int32),
     )
     known = np.flatnonzero(cells.code > 0)
-    return found, (cells.pairs[cells.seg[known]], cells.code[known], cells.code[known] - 1)
+    branch = known - (cells.ptr[:-1] + has_missing)[cells.seg[known]]
+    return found, (cells.pairs[cells.seg[known]], cells.code[known], branch)

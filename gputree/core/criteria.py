@@ -46,7 +46,7 @@ class TargetKind(Enum):
 class Criterion(ABC):
     """A split criterion; see the head of the module for the meaning of its functions.
 
-    `term`, `branch`, `info`, `final` and `scale` take arrays or `Expr`; `impurity` and `moment` serve reports and take
+    `term`, `branch`, `info`, `final` and `scale` take arrays or `Expr`; `impurity` and `loss` serve reports and take
     arrays only.
 
     Attributes
@@ -99,17 +99,15 @@ class Criterion(ABC):
         X is the output's only channel where `needs` names sums, any channel otherwise.
         """
 
-    def impurity(self, X: FloatArray, N: FloatArray, M: FloatArray | None = None) -> FloatArray:
-        """Return the impurity of nodes as users see it: Gini's for criteria that compare branches and have none.
+    def impurity(self, X: FloatArray, N: FloatArray) -> FloatArray:
+        """Return the impurity of nodes as users see it, from counts: Gini's for criteria that have none.
 
         Parameters
         ----------
         X : float64 array (C, nodes)
-            Channel totals of one output; raw sums of w * y for the regression criteria.
+            Label counts of one output.
         N : float64 array (nodes,)
             Weights.
-        M : float64 array (nodes,), optional
-            Sums of w * moment(y), for criteria whose `moment` is not None.
 
         Returns
         -------
@@ -117,9 +115,9 @@ class Criterion(ABC):
         """
         return _mean(N - ratio(fold(Fold.SUM, X * X), N), N)
 
-    def moment(self, y: FloatArray) -> FloatArray | None:
-        """Return the function of y whose sum `impurity` needs beside the channels, or None."""
-        return None
+    def loss(self, d: FloatArray, v: FloatArray) -> FloatArray:
+        """Return the loss of predicting v where v + d is true: its mean about the mean is the impurity; of sums only."""
+        raise TypeError(f"{self.name!r} reads counts and has no loss; its impurity comes from `impurity`")
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ class Entropy(Criterion):
     def scale(self, N: Scalar, X: Scalar) -> Scalar:
         return xlogx(N)
 
-    def impurity(self, X: FloatArray, N: FloatArray, M: FloatArray | None = None) -> FloatArray:
+    def impurity(self, X: FloatArray, N: FloatArray) -> FloatArray:
         return _mean(xlogx(N) - fold(Fold.SUM, xlogx(X)), N)
 
 
@@ -211,7 +209,7 @@ class TrainError(Criterion):
     def scale(self, N: Scalar, X: Scalar) -> Scalar:
         return N
 
-    def impurity(self, X: FloatArray, N: FloatArray, M: FloatArray | None = None) -> FloatArray:
+    def impurity(self, X: FloatArray, N: FloatArray) -> FloatArray:
         return _mean(N - fold(Fold.MAX, X), N)
 
 
@@ -290,11 +288,8 @@ class SquaredError(Criterion):
     def scale(self, N: Scalar, X: Scalar) -> Scalar:
         return constant(0.0, N)
 
-    def impurity(self, X: FloatArray, N: FloatArray, M: FloatArray | None = None) -> FloatArray:
-        return _mean(_given(M, self.name) - ratio(X[0] * X[0], N), N)
-
-    def moment(self, y: FloatArray) -> FloatArray | None:
-        return y * y
+    def loss(self, d: FloatArray, v: FloatArray) -> FloatArray:
+        return d * d
 
 
 @dataclass(frozen=True)
@@ -321,11 +316,9 @@ class Poisson(Criterion):
     def scale(self, N: Scalar, X: Scalar) -> Scalar:
         return X + absolute(X * log2(ratio(X, N)))
 
-    def impurity(self, X: FloatArray, N: FloatArray, M: FloatArray | None = None) -> FloatArray:
-        return _mean(_given(M, self.name) - _LN2 * (X[0] * log2(ratio(X[0], N))), N)
-
-    def moment(self, y: FloatArray) -> FloatArray | None:
-        return _LN2 * xlogx(y)
+    def loss(self, d: FloatArray, v: FloatArray) -> FloatArray:
+        y = np.maximum(v + d, 0.0)
+        return np.maximum(_LN2 * (y * (log2(y) - log2(v))) - d, 0.0)
 
 
 _ENTROPY = Entropy()
@@ -349,12 +342,6 @@ CRITERIA: Mapping[str, Criterion] = MappingProxyType(
 def _mean(total: FloatArray, N: FloatArray) -> FloatArray:
     """Total over weight; never negative, though rounding may leave a total just below 0."""
     return np.maximum(ratio(total, N), 0.0)
-
-
-def _given(M: FloatArray | None, name: str) -> FloatArray:
-    if M is None:
-        raise ValueError(f"M=None for the impurity of {name!r}, which needs sums of w * moment(y): pass them as M")
-    return M
 
 
 def fold(how: Fold, terms: FloatArray) -> FloatArray:

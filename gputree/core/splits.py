@@ -162,12 +162,17 @@ class Splits:
         return branch
 
 
-def choose(found: Candidates, features: NDArray[np.int32], slots: Slots) -> tuple[Splits, NDArray[np.intp]]:
+def choose(found: Candidates, features: NDArray[np.int32], slots: Slots, turn: int) -> tuple[Splits, NDArray[np.intp]]:
     """Best feature of every slot: the higher score, then the lower feature. Gives the splits and their slots' places.
 
-    features i4 (k, m): the column of each candidate, -1 = none.
+    features i4 (k, m): the column of each candidate, -1 = none. Of every ``turn`` columns in a row, the first that hold
+    an admissible test decide.
     """
     score = np.where(features >= 0, found.score, -np.inf)
+    if features.shape[1] > turn:
+        number = np.arange(features.shape[1]) // turn
+        good = (score > -np.inf).argmax(axis=1) // turn
+        score = np.where(number == good[:, None], score, -np.inf)
     best = score.max(axis=1, initial=-np.inf)
     tied = np.where(score == best[:, None], features, np.iinfo(np.int32).max)
     column = tied.argmin(axis=1)

@@ -6,14 +6,13 @@ mean; a *target* is a layout with the rows' own numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.criteria import Criterion, TargetKind
-from gputree.core.forest import Forest
 
 SUM_BITS = 61  # sums of |w * y| stay below 2**61: s - n * (S // N) then fits 63 bits
 WEIGHT_BITS = 44  # total of scaled real weights beside sums of w * y
@@ -41,13 +40,17 @@ def scale_weights(weight: NDArray[np.float64] | None, n_rows: int, bits: int) ->
         with np.errstate(over="ignore", divide="ignore"):
             ratio = distinct / unit
         whole = np.rint(ratio)
-        if ratio[-1] <= 2.0**RATIO_BITS and bool((np.abs(ratio - whole) <= whole * 2.0**-50).all()):
+        if ratio[-1] > 2.0**RATIO_BITS:
+            break
+        if bool((np.abs(ratio - whole) <= whole * 2.0**-50).all()):
             units = np.rint(weight / unit).astype(np.int64)
             return Weights(None if bool((units == 1).all()) else units, unit, True)
-    top = float(weight.max())
-    coarse = int(np.ceil(np.ldexp(weight / top, 20)).astype(np.int64).sum())  # an order-free bound of the total
-    exponent = bits + 19 - coarse.bit_length() - int(np.frexp(top)[1])
-    return Weights(np.maximum(1, np.rint(np.ldexp(weight, exponent))).astype(np.int64), 2.0**-exponent, False)
+    shift = -int(np.frexp(distinct[-1])[1])
+    weight = np.ldexp(weight, shift)  # the largest is about 1: neither denormal nor huge
+    coarse = int(np.ceil(np.ldexp(weight, 20)).astype(np.int64).sum())  # an order-free bound of the total
+    exponent = bits + 19 - coarse.bit_length()
+    units = np.maximum(1, np.rint(np.ldexp(weight, exponent))).astype(np.int64)
+    return Weights(units, float(np.ldexp(1.0, max(-exponent - shift, -1074))), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,11 @@ class Layout:
     def counts(self) -> bool:
         """Whether the channels are label counts."""
         return self.kind is TargetKind.COUNTS
+
+    @property
+    def degree(self) -> int:
+        """Power of y in an impurity."""
+        return {TargetKind.COUNTS: 0, TargetKind.RAW_SUMS: 1, TargetKind.CENTRED_SUMS: 2}[self.kind]
 
     @property
     def n_outputs(self) -> int:
@@ -127,17 +135,16 @@ class Layout:
 class Sums:
     """The rows' part of a regression target, arrays (O, n), and what decodes it, (O,) each.
 
-    ``values`` i8 fixed-point w * y with y = centre + values / w * 2**-exponent. ``order`` i8 is an image of y for min
-    and max. ``moments`` i8 fixed-point w * moment((y - centre) * 2**unit), times 2**moment_exponent.
+    ``y`` f8 as given; ``values`` i8 fixed-point w * y with y = centre + values / w * 2**-exponent: differences of y
+    below 2**-exponent, some 2**-61 of its range times the number of rows, are not seen by splits. (y - centre) *
+    2**unit lies in [-1, 1].
     """
 
+    y: NDArray[np.float64]
     values: NDArray[np.int64]
-    order: NDArray[np.int64]
-    moments: NDArray[np.int64]
     centre: NDArray[np.float64]
     exponent: NDArray[np.int32]
     unit: NDArray[np.int32]
-    moment_exponent: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,67 +160,6 @@ class Target:
     labels: NDArray[np.int32] | None = None
     sums: Sums | None = None
 
-    def values(self, stats: NDArray[np.int64], extent: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Values of nodes i8 (C, N) -> f8 (N, O'): class shares, or means held inside the extent of y in the node."""
-        weight = np.maximum(self.layout.weight(stats), 1)
-        if self.sums is None:
-            shares: NDArray[np.float64] = (stats[: sum(self.layout.sizes)] / weight).T
-            return shares
-        bounds = from_order_image(extent)
-        mean = fixed_mean(stats[1 : 1 + self.layout.n_outputs], weight, self.sums.centre, self.sums.exponent)
-        return np.clip(mean.T, bounds[..., 0], bounds[..., 1])
-
-    def impurity(
-        self,
-        criterion: Criterion,
-        stats: NDArray[np.int64],
-        extent: NDArray[np.int64],
-        moments: NDArray[np.int64] | None,
-    ) -> NDArray[np.float64]:
-        """Impurity of nodes i8 (C, N) -> f8 (N,), the mean over outputs, in the unit of y: 0 where y is constant."""
-        n = np.maximum(self.layout.weight(stats), 1).astype(np.float64)
-        total = np.zeros(n.shape)
-        for o in range(self.layout.n_outputs):
-            x = stats[self.layout.output(o)].astype(np.float64)
-            if self.sums is None or moments is None:
-                total += criterion.impurity(x, n, None)
-                continue
-            x = np.ldexp(x, self.sums.unit[o] - self.sums.exponent[o])
-            moment = np.ldexp(moments[:, o].astype(np.float64), -self.sums.moment_exponent[o])
-            own = np.where(extent[:, o, 0] < extent[:, o, 1], criterion.impurity(x, n, moment), 0.0)
-            with np.errstate(over="ignore"):
-                total += np.ldexp(own, -DEGREE[self.layout.kind] * self.sums.unit[o])
-        return np.minimum(total, np.finfo(np.float64).max) / self.layout.n_outputs  # squares of a huge y saturate
-
-    def describe(
-        self,
-        forest: Forest,
-        criterion: Criterion,
-        extent: NDArray[np.int64],
-        moments: NDArray[np.int64] | None,
-        bounds: NDArray[np.float64] | None,
-    ) -> Forest:
-        """Write values and impurities into a grown forest.
-
-        extent i8 (N, O, 2) and moments i8 (N, O) of its nodes; bounds f8 (2, N) of monotone constraints hold the
-        values. An empty branch has its parent's value and no impurity.
-        """
-        stats = np.ascontiguousarray(forest.stats.T)
-        value = self.values(stats, extent)
-        if bounds is not None:
-            self.hold(value, bounds)
-        for node in np.flatnonzero(self.layout.weight(stats) == 0):  # parents come first
-            value[node] = value[forest.parent[node]]
-        return replace(forest, value=value, impurity=self.impurity(criterion, stats, extent, moments))
-
-    def hold(self, value: NDArray[np.float64], bounds: NDArray[np.float64]) -> None:
-        """Clip values (N, O') to monotone bounds, which are means in whole units or shares of class 1."""
-        if self.layout.counts:
-            value[:, 1] = np.clip(value[:, 1], *bounds)
-            value[:, 0] = 1.0 - value[:, 1]
-        elif self.sums is not None:
-            value[:, 0] = np.clip(value[:, 0], *(self.sums.centre[0] + np.ldexp(bounds, -self.sums.exponent[0])))
-
     def decrease_scale(self, criterion: Criterion) -> float:
         """Factor from a gain to the weighted impurity decrease that users see, times the weight of the root.
 
@@ -221,10 +167,7 @@ class Target:
         """
         unit = 0 if self.sums is None else int(self.sums.unit.min())
         with np.errstate(over="ignore", under="ignore"):
-            return float(np.ldexp(criterion.unit / self.layout.n_outputs, -DEGREE[self.layout.kind] * unit))
-
-
-DEGREE = {TargetKind.COUNTS: 0, TargetKind.RAW_SUMS: 1, TargetKind.CENTRED_SUMS: 2}  # power of y in an impurity
+            return float(np.ldexp(criterion.unit / self.layout.n_outputs, -self.layout.degree * unit))
 
 
 def class_target(y: NDArray[Any], n_classes: tuple[int, ...], weight: NDArray[np.float64] | None) -> Target:
@@ -243,12 +186,10 @@ def sum_target(y: NDArray[np.float64], criterion: Criterion, weight: NDArray[np.
     centre = y.min(axis=0) / 2 + y.max(axis=0) / 2 if centred else np.zeros(y.shape[1])
     deviation = (y - centre).T
     unit = value_exponent(deviation)
-    sums, exponent = fixed_point(deviation, weights, total)
-    moment = criterion.moment(np.ldexp(deviation, unit[:, None]))
-    moments, moment_exponent = fixed_point(np.zeros_like(deviation) if moment is None else moment, weights, total)
+    values, exponent = fixed_point(deviation, weights, total)
     scale = tuple(float(np.ldexp(1.0, unit.min() - e)) for e in exponent)  # one unit for all outputs
     layout = Layout(criterion.needs, (1,) * y.shape[1], scale, -1 if weights.units is None else 1 + y.shape[1])
-    own = Sums(sums, order_image(y.T), moments, centre, exponent, unit, moment_exponent)
+    own = Sums(np.ascontiguousarray(y.T) + 0.0, values, centre, exponent, unit)  # -0.0 and 0.0 are one value
     return Target(layout, weights, y.shape[0], sums=own)
 
 
@@ -270,33 +211,3 @@ def fixed_point(y: NDArray[np.float64], weights: Weights, total: int) -> tuple[N
     if weights.exact:
         return np.rint(scaled).astype(np.int64) * weights.units, exponent
     return np.rint(scaled * weights.units).astype(np.int64), exponent
-
-
-def fixed_mean(
-    sums: NDArray[np.int64], weight: NDArray[np.int64], centre: NDArray[np.float64], exponent: NDArray[np.int32]
-) -> NDArray[np.float64]:
-    """Centre + sums / weight * 2**-exponent to the last digit: sums i8 (O, N), weight i8 (N,) -> f8 (O, N).
-
-    The whole part of the quotient is split into two floats and added to the centre with its rounding error kept
-    (Knuth, The Art of Computer Programming vol. 2, 4.2.2, theorem B), for the two often cancel.
-    """
-    whole = sums // weight
-    high = whole.astype(np.float64)
-    low = (whole - high.astype(np.int64)) + (sums - whole * weight) / weight
-    a, down = centre[:, None], -exponent[:, None]
-    b = np.ldexp(high, down)
-    total = a + b
-    part = total - a
-    error = (a - (total - part)) + (b - part)
-    return total + (error + np.ldexp(low, down))
-
-
-def order_image(y: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Integers in the order of the floats (-0.0 equals 0.0)."""
-    bits = (np.ascontiguousarray(y) + 0.0).view(np.int64)
-    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
-
-
-def from_order_image(i: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The floats whose images these are."""
-    return np.where(i < 0, np.int64(-(2**63)) - i, i).view(np.float64)

@@ -15,7 +15,7 @@ from gputree.core.splits import Splits, concatenate
 from gputree.core.target import Target
 from gputree.engine.recipe import Recipe
 
-AHEAD = 64  # best first carries out so many tests at once; what turns out not to be needed is dropped at the end
+AHEAD = 1024  # best first carries out so many tests at once; what turns out not to be needed is dropped at the end
 AHEAD_ROWS = 1 << 15  # ... as long as the others hold no more rows together than the first, or than this
 
 
@@ -54,11 +54,15 @@ class LevelByLevel:
 
 @dataclass(slots=True)
 class Queue:
-    """Open nodes of one tree by (-score, age), the leaves that may still be added, and the scale of its scores."""
+    """Open nodes of one tree by (-score, age), the leaves that may still be added, and the scale of its scores.
+
+    ``waiting`` holds the nodes whose tests were not carried out yet, those included that may never enter the queue.
+    """
 
     budget: int
     scale: float
     heap: list[tuple[float, int, int]] = field(default_factory=list)
+    waiting: list[tuple[float, int]] = field(default_factory=list)
     births: int = 0
 
 
@@ -72,6 +76,7 @@ class BestFirst:
 
     def __init__(self, forest: ForestBuilder, recipe: Recipe, target: Target) -> None:
         self.forest, self.recipe, self.target = forest, recipe, target
+        self.tree: dict[int, int] = {}  # root of a node
         self.queues: dict[int, Queue] = {}
         self.offers: dict[int, tuple[Splits, int]] = {}  # the test of an open node that was not carried out yet
         self.children: dict[int, list[tuple[int, float]]] = {}  # scored children of a node whose test was carried out
@@ -85,9 +90,11 @@ class BestFirst:
             node, parent, score = int(splits.node[i]), int(parents[i]), float(splits.score[i])
             self.offers[node], self.branches[node] = (splits, int(i)), int(splits.n_branches[i])
             if parent >= 0:
+                self.tree[node] = self.tree[parent]
                 self.children[parent].append((node, score))
             else:
                 self.plant(node, score)
+            heapq.heappush(self.queues[self.tree[node]].waiting, (-score, node))
 
     def plant(self, root: int, score: float) -> None:
         """Open the queue of a tree."""
@@ -95,6 +102,7 @@ class BestFirst:
             self.recipe.search.criterion, self.forest.of("stats", slice(root, root + 1))
         )
         leaves = self.recipe.stop.max_leaves
+        self.tree[root] = root
         self.queues[root] = Queue(
             np.iinfo(np.int64).max if leaves is None else leaves - 1, max(abs(score), float(own[0]))
         )
@@ -135,10 +143,21 @@ class BestFirst:
         if not queue.heap or queue.budget <= 0:
             queue.heap.clear()
             return []
-        ahead = [node for _, _, node in heapq.nsmallest(min(AHEAD, queue.budget), queue.heap)]
-        rows = self.target.layout.count(self.forest.of("stats", np.array(ahead)))
-        worth = np.cumsum(rows) - rows[0] <= max(int(rows[0]), AHEAD_ROWS)
-        return [node for node, good in zip(ahead, worth, strict=True) if good and node not in self.children]
+        return self.ahead(queue, queue.heap[0][2])
+
+    def ahead(self, queue: Queue, first: int) -> list[int]:
+        """The node whose turn it is, and others whose tests were not carried out while they are few or small."""
+        nodes, rows = [first], 0
+        while queue.waiting and len(nodes) < min(AHEAD, queue.budget) and rows <= max(self.rows(first), AHEAD_ROWS):
+            node = heapq.heappop(queue.waiting)[1]
+            if node != first and node in self.offers and self.branches[node] - 1 <= queue.budget:
+                nodes.append(node)
+                rows += self.rows(node)
+        return nodes
+
+    def rows(self, node: int) -> int:
+        """Rows of a node."""
+        return int(self.target.layout.count(self.forest.of("stats", slice(node, node + 1)))[0])
 
     def committed(self) -> NDArray[np.bool_]:
         """The nodes whose tests took effect."""

@@ -5,7 +5,6 @@ May import core and the protocol, never a backend.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from gputree.backends.protocol import SHARD, Backend, Codes
 from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test
 from gputree.core.keys import child_keys, root_keys
 from gputree.core.splits import NOT_MET, Slots, Splits, choose, concatenate
+from gputree.core.summary import Figures, coarse_means, describe_counts, describe_sums, hold, two_sum
 from gputree.core.target import Target
 from gputree.engine.frontier import BestFirst, Frontier, LevelByLevel
 from gputree.engine.recipe import Order, Recipe
@@ -103,7 +103,7 @@ class Plan:
         bounds[0] = np.where(~upper & (sign != 0), middle, bounds[0])
         return bounds
 
-    def add(self, born: Grown, extent: Callable[[NDArray[np.int32]], NDArray[np.int64]]) -> Slots:
+    def add(self, born: Grown, extent: Callable[[NDArray[np.int32]], NDArray[np.float64]]) -> Slots:
         """Append nodes to the forest; give those that may be split."""
         ids = self.forest.add(born)
         rows, weight = self.target.layout.count(born.stats), self.target.layout.weight(born.stats)
@@ -135,18 +135,25 @@ class Plan:
         return concatenate(found)
 
     def settle(self, slots: Slots) -> Iterator[Splits]:
-        """Try the next features until every slot has a test or none left to try."""
-        for turn in itertools.count():
-            features = self.recipe.sampler.features(slots, self.n_codes.size, turn)
-            if features is None or not len(slots):
-                return
+        """Try the next features until every slot has a test or none left to try.
+
+        The first turn with an admissible test ends the search of a node. Each call searches twice as many turns as the
+        one before, and what lies beyond a node's first good turn does not count.
+        """
+        n_features, stop = self.n_codes.size, self.recipe.stop
+        turn = min(self.recipe.sampler.max_features or n_features, n_features)
+        first, count = 0, turn
+        while first < n_features and len(slots):
+            features = self.recipe.sampler.features(slots, n_features, first, count)
             table = self.backend.histogram(self.shard, slots, features)
-            splits, places = choose(self.backend.search(table, slots, self.recipe.search), features, slots)
+            found = self.backend.search(table, slots, self.recipe.search)
+            splits, places = choose(found, features, slots, turn)
             weight = self.target.layout.weight(slots.stats[:, places]).astype(np.float64)
             decrease = self.recipe.search.criterion.decrease(splits.gain, weight)
-            order = np.flatnonzero(decrease >= self.recipe.stop.min_gain)
+            order = np.flatnonzero(decrease >= stop.min_gain)
             yield splits if order.size == len(splits) else splits.take(order)
             slots = slots.take(np.setdiff1d(np.arange(len(slots)), places, assume_unique=True))
+            first, count = first + count, 2 * count
 
     def batches(self, slots: Slots) -> Iterator[Slots]:
         """Slots whose tables fit ``table_bytes`` together; at least one slot a batch."""
@@ -165,14 +172,26 @@ class Plan:
     def finish(self, committed: NDArray[np.bool_] | None) -> Forest:
         """The forest in canonical order with values and impurities."""
         forest, birth = self.forest.freeze(committed)
-        born = birth.astype(np.int32)
-        return self.target.describe(
-            forest,
-            self.recipe.search.criterion,
-            self.backend.extent(self.shard, born),
-            self.backend.moments(self.shard, born),
-            None if self.recipe.search.limits.monotone is None else self.forest.of("bounds", birth),
-        )
+        criterion = self.recipe.search.criterion
+        if self.target.sums is None:
+            forest = describe_counts(forest, self.target.layout, criterion)
+        else:
+            leaf = np.flatnonzero(forest.kind == Test.LEAF)
+            forest = describe_sums(forest, self.target, criterion, self.leaf_figures(forest, leaf, birth[leaf]))
+        if self.recipe.search.limits.monotone is None:
+            return forest
+        return hold(forest, self.target, self.forest.of("bounds", birth))
+
+    def leaf_figures(self, forest: Forest, leaf: NDArray[np.intp], birth: NDArray[np.intp]) -> Figures:
+        """Means and impurities of leaves, which the backend knows by their numbers of birth."""
+        born, criterion = birth.astype(np.int32), self.recipe.search.criterion
+        low, high = np.moveaxis(self.backend.extent(self.shard, born), 2, 0)
+        coarse = np.clip(coarse_means(self.target, forest.stats[leaf].T), low, high)
+        first, loss = self.backend.residuals(self.shard, born, coarse, criterion)
+        mean, rest = two_sum(coarse, first)
+        inside = (mean >= low) & (mean <= high)
+        loss = np.where(low < high, np.maximum(loss, 0.0), 0.0)
+        return Figures(np.clip(mean, low, high), np.where(inside, rest, 0.0), loss)
 
     def frontier(self) -> Frontier:
         """An empty frontier in the recipe's order."""

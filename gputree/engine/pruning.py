@@ -24,59 +24,105 @@ class Path:
     nodes: NDArray[np.intp]
 
 
-def cost_complexity_path(forest: Forest, weight: NDArray[np.float64], limit: float = np.inf) -> Path:
+def cost_complexity_path(forest: Forest, weight: NDArray[np.int64], limit: float = np.inf) -> Path:
     """Weakest-link pruning (Breiman, Friedman, Olshen and Stone 1984, section 3.3) of a forest of one tree.
 
     The next node to collapse has the least g(t) = (R(t) - R(T_t)) / (leaves(T_t) - 1), the first in node order among
     equals; R is the share of the weight (N,) times the impurity. Stops at the first g above ``limit``.
+
+    Collapsing the weakest link never lowers the g of a node above it (a fraction grows when a part of smaller ratio
+    leaves it), so an old entry of the heap is a lower bound and is put back when its node has risen meanwhile.
     """
-    cost = weight / weight[0] * forest.impurity
-    inner = forest.kind != Test.LEAF
-    leaves = np.where(inner, 0, 1)
-    below = np.where(inner, 0.0, cost)  # R(T_t)
-    for node in range(forest.n_nodes - 1, 0, -1):
-        leaves[forest.parent[node]] += leaves[node]
-        below[forest.parent[node]] += below[node]
-
-    def strength(t: int) -> float:
-        return float((cost[t] - below[t]) / (leaves[t] - 1))
-
-    heap = [(strength(int(t)), int(t)) for t in np.flatnonzero(inner)]
+    tree = Branches(forest, weight / max(int(weight[0]), 1) * forest.impurity)
+    heap = [(tree.strength(t), t) for t in np.flatnonzero(forest.kind != Test.LEAF).tolist()]
     heapq.heapify(heap)
-    alphas, impurities, nodes = [0.0], [float(below[0])], []
-    gone = np.zeros(forest.n_nodes, bool)
+    alphas, impurities, nodes = [0.0], [tree.below(0)[1]], []
     while heap:
         alpha, node = heapq.heappop(heap)
-        if gone[node] or alpha != strength(node):
-            continue  # an entry from before something below was collapsed
+        if tree.gone[node]:
+            continue
+        now = tree.strength(node)
+        if now > alpha:
+            heapq.heappush(heap, (now, node))
+            continue
         if alpha > limit:
             break
-        mark_below(forest, node, gone)
-        fewer, more = leaves[node] - 1, cost[node] - below[node]
-        above = node
-        while above >= 0:
-            leaves[above] -= fewer
-            below[above] += more
-            if above != node:
-                heapq.heappush(heap, (strength(above), above))
-            above = int(forest.parent[above])
-        alphas.append(float(max(alpha, alphas[-1])))
-        impurities.append(float(below[0]))
+        tree.collapse(node)
+        alphas.append(max(alpha, alphas[-1]))
+        impurities.append(tree.below(0)[1])
         nodes.append(node)
     return Path(np.array(alphas), np.array(impurities), np.array(nodes, np.intp))
 
 
-def mark_below(forest: Forest, node: int, gone: NDArray[np.bool_]) -> None:
-    """Mark a node and everything below it that is not marked yet."""
-    stack = [node]
-    while stack:
-        t = stack.pop()
-        gone[t] = True
-        first = forest.first_child[t]
-        stack.extend(c for c in range(first, first + forest.n_children[t]) if not gone[c])
+class Branches:
+    """Leaves and cost below every node while branches are collapsed, in logarithmic time whatever the depth.
+
+    Nodes stand in depth-first order, so that what is below a node is a range; a Fenwick tree adds up the changes.
+    """
+
+    def __init__(self, forest: Forest, cost: NDArray[np.float64]) -> None:
+        self.forest, self.cost = forest, cost.tolist()
+        inner = forest.kind != Test.LEAF
+        leaves, below, size = np.where(inner, 0, 1), np.where(inner, 0.0, cost), np.ones(forest.n_nodes, np.int64)
+        parent = forest.parent.tolist()
+        for node in range(forest.n_nodes - 1, 0, -1):
+            above = parent[node]
+            leaves[above] += leaves[node]
+            below[above] += below[node]
+            size[above] += size[node]
+        self.at_first, self.size = (leaves.tolist(), below.tolist()), size.tolist()
+        self.place = depth_first(forest, size)
+        self.fewer, self.more = [0] * (forest.n_nodes + 1), [0.0] * (forest.n_nodes + 1)
+        self.gone = np.zeros(forest.n_nodes, bool)
+
+    def below(self, node: int) -> tuple[int, float]:
+        """Leaves of the branch and their cost R(T_t)."""
+        first, stop = self.place[node], self.place[node] + self.size[node]
+        fewer, more = self.changes(stop), self.changes(first)
+        return self.at_first[0][node] - (fewer[0] - more[0]), self.at_first[1][node] + (fewer[1] - more[1])
+
+    def changes(self, stop: int) -> tuple[int, float]:
+        """Leaves lost and cost gained in the places before ``stop``."""
+        fewer, more = 0, 0.0
+        while stop > 0:
+            fewer += self.fewer[stop]
+            more += self.more[stop]
+            stop &= stop - 1
+        return fewer, more
+
+    def strength(self, node: int) -> float:
+        """How much cost every leaf of the branch saves: g(t)."""
+        leaves, cost = self.below(node)
+        return float((self.cost[node] - cost) / (leaves - 1))
+
+    def collapse(self, node: int) -> None:
+        """Make a node a leaf."""
+        leaves, cost = self.below(node)
+        place = self.place[node] + 1
+        while place <= self.forest.n_nodes:
+            self.fewer[place] += leaves - 1
+            self.more[place] += self.cost[node] - cost
+            place += place & -place
+        stack = [node]
+        while stack:
+            t = stack.pop()
+            self.gone[t] = True
+            first = int(self.forest.first_child[t])
+            stack.extend(c for c in range(first, first + int(self.forest.n_children[t])) if not self.gone[c])
 
 
-def prune(forest: Forest, weight: NDArray[np.float64], alpha: float) -> Forest:
+def depth_first(forest: Forest, size: NDArray[np.int64]) -> list[int]:
+    """Place of every node in depth-first order, from the sizes of the branches; parents come before their children."""
+    place, following = [0] * forest.n_nodes, [1] * forest.n_nodes
+    for node in range(1, forest.n_nodes):
+        above = int(forest.parent[node])
+        place[node] = following[above]
+        following[above] += int(size[node])
+        following[node] = place[node] + 1
+    return place
+
+
+def prune(forest: Forest, weight: NDArray[np.int64], alpha: float) -> Forest:
     """The smallest subtree that minimises impurity + alpha * leaves."""
     if alpha <= 0.0:
         return forest

@@ -23,15 +23,12 @@ class Sampler:
         """Rows of every tree, as a description."""
         return Bags(self.n_trees)
 
-    def features(self, slots: Slots, n_features: int, turn: int) -> NDArray[np.int32] | None:
-        """Features i4 (k, m) that turn number ``turn`` tries, None when there are none left.
+    def features(self, slots: Slots, n_features: int, first: int, count: int) -> NDArray[np.int32]:
+        """Features i4 (k, m) of the ranks ``first`` to ``first + count - 1`` in every node, as many as there are.
 
-        Features of a node are ranked by their hash; turn t tries the ranks t * m to t * m + m - 1.
+        Features of a node are ranked by their hash; turn t tries the ranks t * m to t * m + m - 1, m = max_features.
         """
-        m = n_features if self.max_features is None else self.max_features
-        if turn * m >= n_features:
-            return None
-        if m >= n_features:
+        if first == 0 and count >= n_features:
             return np.broadcast_to(np.arange(n_features, dtype=np.int32), (len(slots), n_features))
         ranks = draw(slots.key[:, None], Stream.FEATURE, np.arange(n_features, dtype=np.uint64))
-        return np.argsort(ranks, axis=1, kind="stable")[:, turn * m : turn * m + m].astype(np.int32)
+        return np.argsort(ranks, axis=1, kind="stable")[:, first : first + count].astype(np.int32)

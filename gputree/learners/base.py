@@ -11,11 +11,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Bunch, check_random_state
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gputree.backends import choose
+from gputree.backends import choose, choose_or_cpu
 from gputree.backends.protocol import Backend, CodeSpec
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
@@ -37,7 +38,7 @@ from gputree.learners.progress import FitInfo, reporter
 from gputree.learners.tables import as_frame, read_matrix, read_schema
 from gputree.learners.view import TreeView, importances, paths
 
-SLACK = 1.0 - 2.0**-40  # a limit given as a share or a decrease is met when only rounding is missing
+SLACK = 1.0 - 2.0**-40  # a least weight or decrease is met when only rounding is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class BaseTree(BaseEstimator):
 
     _criteria: ClassVar[tuple[str, ...]]
     _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
+    __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree.
@@ -81,6 +83,7 @@ class BaseTree(BaseEstimator):
             If a column holds something that is neither number, text, boolean nor category.
         """
         begin = time.perf_counter()
+        self.__dict__.pop("forest_", None)  # a fit that fails leaves no model behind
         self._check_parameters()
         matrix, schema = self._read(X)
         labels = self._read_target(y, matrix.shape[0])
@@ -93,9 +96,9 @@ class BaseTree(BaseEstimator):
         codes = backend.encode(rows.X, self._edges(backend, rows, schema))
         watch = reporter(begin) if self.verbose else None
         grown = grow(backend, codes, rows.target, recipe, self._seed(), watch)
-        self._keep(prune(grown, self._weight_share(grown, rows.target), self.ccp_alpha), rows.target)
+        self._keep(prune(grown, rows.target.layout.weight(grown.stats.T), self.ccp_alpha), rows.target)
         self.fit_info_ = FitInfo(
-            "cpu",
+            backend.device,
             backend.name,
             grown.max_depth + 1,
             backend.work.rows,
@@ -135,9 +138,15 @@ class BaseTree(BaseEstimator):
                 f"the model was fitted on a frame whose column {named!r} holds categories, and X is a "
                 f"{type(X).__name__}; give a frame with the same columns"
             )
+        if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
+            raise TypeError(f"X has type {X.dtype}; turn dates and durations into numbers first")
         dtypes = (np.float64, np.float32)
         try:
             matrix: NDArray[Any] = validate_data(self, X, reset=reset, dtype=dtypes, ensure_all_finite=False)
+        except OverflowError as error:
+            raise ValueError(
+                "X holds a number beyond the range of float64; leave it out, or scale the column"
+            ) from error
         except ValueError as error:
             if "could not convert string" not in str(error):
                 raise
@@ -221,10 +230,6 @@ class BaseTree(BaseEstimator):
         self.weight_unit_ = target.weights.unit
         self.n_outputs_ = target.layout.n_outputs
 
-    def _weight_share(self, forest: Forest, target: Target) -> NDArray[np.float64]:
-        """Weights of the nodes (N,)."""
-        return target.layout.weight(forest.stats.T).astype(np.float64)
-
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Bunch:
         """Effective alphas of minimal cost-complexity pruning, and the impurity of the leaves after each step.
 
@@ -239,9 +244,8 @@ class BaseTree(BaseEstimator):
         ----------
         Breiman, Friedman, Olshen and Stone (1984), "Classification and Regression Trees", section 3.3.
         """
-        model = type(self)(**{**self.get_params(deep=False), "ccp_alpha": 0.0}).fit(X, y, sample_weight)
-        stats = model.forest_.stats.T
-        path = cost_complexity_path(model.forest_, model.layout_.weight(stats).astype(np.float64))
+        model = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        path = cost_complexity_path(model.forest_, model.layout_.weight(model.forest_.stats.T))
         return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
 
     @property
@@ -311,7 +315,7 @@ class BaseTree(BaseEstimator):
             else:
                 validate_data(self, X, skip_check_array=True, reset=False)
                 X = read_matrix(frame, self.schema_)
-        leaves: NDArray[np.int32] = choose(self.device, X.size).apply(self.forest_, X)[:, 0]
+        leaves: NDArray[np.int32] = choose_or_cpu(self.device, X.size).apply(self.forest_, X)[:, 0]
         return leaves
 
     def __sklearn_is_fitted__(self) -> bool:

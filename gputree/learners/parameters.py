@@ -53,7 +53,7 @@ def count_features(wanted: Any, n_features: int) -> int:
     if wanted == "sqrt":
         wanted = int(np.sqrt(n_features))
     elif wanted == "log2":
-        wanted = int(np.log2(n_features))
+        wanted = n_features.bit_length() - 1
     elif not isinstance(wanted, Integral):
         wanted = int(wanted * n_features)
     return max(1, min(int(wanted), n_features))

@@ -119,8 +119,8 @@ def sorted_values(known: list[Any], name: str) -> list[Any]:
     if not any(all(isinstance(value, kind) for value in known) for kind in kinds):
         names = sorted({type(value).__name__ for value in known})
         raise TypeError(
-            f"column {name!r} holds values of type {' and '.join(names)}; a column of objects may hold text, or booleans, "
-            "or numbers: give it one of these types"
+            f"column {name!r} holds values of type {' and '.join(names)}; a column of objects may hold text, "
+            "or booleans, or numbers: give it one of these types"
         )
     return sorted(set(known))
 

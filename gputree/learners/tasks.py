@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array
 
@@ -52,6 +53,8 @@ def checked_weight(weight: Any, X: NDArray[Any]) -> NDArray[np.float64] | None:
     if weight is None:
         return None
     array: NDArray[np.float64] = _check_sample_weight(weight, X, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError("sample_weight holds NaN or infinity; weights must be finite numbers, 0 or more")
     if (array < 0).any():
         raise ValueError(f"sample_weight holds {float(array.min())!r}; weights must be 0 or more: leave such rows out")
     if not array.any():
@@ -67,6 +70,8 @@ class ClassifierTree(ClassifierMixin, BaseTree):
         **TREE_CONSTRAINTS,
         "class_weight": [dict, list, StrOptions({"balanced"}), None],
     }
+
+    __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"check_input": UNUSED}
 
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int32]:
         """Class numbers (n, outputs); remembers the classes."""
@@ -143,17 +148,17 @@ class RegressorTree(RegressorMixin, BaseTree):
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """Finite numbers (n, outputs)."""
         array = as_columns(y, n_rows)
+        if array.dtype.kind in "mM":
+            raise ValueError(f"y has type {array.dtype}; turn dates and durations into numbers first")
         try:
             numbers: NDArray[np.float64] = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"y holds {array.flat[0]!r}, which is no number; a regression tree needs numbers"
             ) from error
         if not np.isfinite(numbers).all():
             bad = numbers[~np.isfinite(numbers)][0]
             raise ValueError(f"Input y contains NaN or infinity ({bad}); leave such rows out")
-        if self.criterion == "poisson":
-            self._check_counts(numbers)
         self._n_columns = numbers.shape[1]
         return numbers
 
@@ -172,6 +177,8 @@ class RegressorTree(RegressorMixin, BaseTree):
 
     def _target(self, labels: NDArray[Any], criterion: Criterion, weight: NDArray[np.float64] | None) -> Target:
         """Fixed-point sums."""
+        if self.criterion == "poisson":
+            self._check_counts(labels)
         return sum_target(labels, criterion, weight)
 
     def _n_values(self) -> int:

@@ -151,6 +151,8 @@ def importances(forest: Forest, weight: NDArray[np.int64], n_features: int, norm
     inner = np.flatnonzero(forest.kind != Test.LEAF)
     decrease = cost.copy()
     np.subtract.at(decrease, forest.parent[child], cost[child])
+    largest = decrease[inner].max(initial=0.0)
+    decrease = decrease / largest if normalize and largest > 0 else decrease  # the sum of huge ones may overflow
     total = np.zeros(n_features)
     np.add.at(total, forest.feature[inner], np.maximum(decrease[inner], 0.0))
     whole = total.sum()

@@ -151,12 +151,12 @@ def test_totals(backend: Backend, case: Case) -> None:
     assert extent.tolist() == plain_extent(rows, [0, 1])
 
 
-def plain_extent(rows: Rows, nodes: list[int]) -> list[list[list[int]]]:
+def plain_extent(rows: Rows, nodes: list[int]) -> list[list[list[float]]]:
     sums, outputs = rows.target.sums, rows.target.layout.n_outputs
     if sums is None:
-        return [[[0, 0]] * outputs for _ in nodes]
-    images = [[[int(sums.order[o, i]) for i in rows.nodes[node]] or [0] for o in range(outputs)] for node in nodes]
-    return [[[min(image), max(image)] for image in node] for node in images]
+        return [[[0.0, 0.0]] * outputs for _ in nodes]
+    values = [[[float(sums.y[o, i]) for i in rows.nodes[node]] or [0.0] for o in range(outputs)] for node in nodes]
+    return [[[min(part), max(part)] for part in node] for node in values]
 
 
 def check_tables(rows: Rows, features: NDArray[np.int32]) -> None:
@@ -405,7 +405,7 @@ def plain_branches(rows: Rows, node: int, f: int, limits: Limits) -> tuple[Fract
 
 @pytest.mark.parametrize("limits", [Limits(), Limits(3), Limits(1, 12)], ids=str)
 def test_search_of_categories(backend: Backend, case: Case, limits: Limits) -> None:
-    """A branch for every declared category, one more where some are missing; cells of those that the node met."""
+    """A branch for every category that the node met, in order, and one more where some are missing."""
     if case.X.shape[1] < 4:  # these tables hold no proper categories
         case = table(33, y=numbers(33, 1), weight=weights(33), criterion="squared_error")
     if case.criterion == "poisson":
@@ -421,15 +421,15 @@ def test_search_of_categories(backend: Backend, case: Case, limits: Limits) -> N
             continue
         missing = 0 in rows.cells(node, 2)
         assert found.gain[k, 0] == pytest.approx(float(expected), rel=1e-10, abs=1e-10)
-        assert (found.kind[k, 0], found.n_branches[k, 0]) == (Test.LOOKUP, CATEGORIES + missing)
-        assert found.missing[k, 0] == (CATEGORIES if missing else NOT_MET)
         mine = found.lookup_pair == k
         present = [code for code in rows.cells(node, 2) if code]
+        assert (found.kind[k, 0], found.n_branches[k, 0]) == (Test.LOOKUP, len(present) + missing)
+        assert found.missing[k, 0] == (len(present) if missing else NOT_MET)
         assert found.lookup_code[mine].tolist() == present
-        assert found.lookup_branch[mine].tolist() == [code - 1 for code in present]
+        assert found.lookup_branch[mine].tolist() == list(range(len(present)))
 
 
-# -- children, partition, extent, moments
+# -- children, partition, extent, residuals
 
 
 def test_children_add_up_branches(backend: Backend, case: Case) -> None:
@@ -467,16 +467,27 @@ def test_extent(backend: Backend, case: Case) -> None:
     assert found.tolist() == plain_extent(rows, rows.leaves)
 
 
-def test_moments(backend: Backend, case: Case) -> None:
-    """Of every node, inner ones too: their rows are those of their leaves."""
+def test_residuals(backend: Backend, case: Case) -> None:
+    """Of every node that has rows, inner ones too, against exact fractions."""
     rows = regrouped(backend, case)
-    found = backend.moments(rows.shard, np.array(list(rows.nodes), np.int32))
-    if rows.target.sums is None:
-        assert found is None
+    nodes = [node for node, members in rows.nodes.items() if members]
+    sums = rows.target.sums
+    if sums is None or not nodes:
         return
-    moments = rows.target.sums.moments.tolist()
-    assert found is not None
-    assert found.tolist() == [[sum(m[i] for i in members) for m in moments] for members in rows.nodes.values()]
+    value = np.random.default_rng(3).uniform(0.5, 2.0, (len(nodes), sums.y.shape[0]))
+    criterion = CRITERIA[case.criterion]
+    first, loss = backend.residuals(rows.shard, np.array(nodes, np.int32), value, criterion)
+    units = rows.target.weights.units
+    for k, node in enumerate(nodes):
+        w = [1 if units is None else int(units[i]) for i in rows.nodes[node]]
+        for o, v in enumerate(value[k]):
+            d = [Fraction(float(sums.y[o, i])) - Fraction(float(v)) for i in rows.nodes[node]]
+            mean = sum(a * b for a, b in zip(w, d, strict=True)) / sum(w)
+            assert first[k, o] == pytest.approx(float(mean), rel=1e-12, abs=1e-15)
+            centre = float(Fraction(float(v)) + mean)
+            about = np.array([float(x - mean) for x in d])
+            each = criterion.loss(about, np.full(len(d), centre))
+            assert loss[k, o] == pytest.approx(float(np.average(each, weights=w)), rel=1e-11, abs=1e-15)
 
 
 # -- apply, predict

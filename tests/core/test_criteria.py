@@ -142,11 +142,8 @@ def test_variance_reduction_of_raschka() -> None:
     gain, _ = gains(squared, [np.array([[-3.0]]), np.array([[3.0]])], [3 * one, one], np.zeros((1, 1)), 4 * one)
     assert gain[0] / 4 == pytest.approx(3.0)
     y = np.array([1.0, 2.0, 3.0, 6.0])
-    moments = squared.moment(y)
-    assert moments is not None
-    nodes = [slice(0, 4), slice(0, 3), slice(3, 4)]
-    X, N, M = (np.array([v[node].sum() for node in nodes]) for v in (y, np.ones(4), moments))
-    np.testing.assert_allclose(squared.impurity(X[None], N, M), [3.5, 2 / 3, 0], rtol=1e-15)
+    losses = [squared.loss(part - part.mean(), np.full(part.size, part.mean())).mean() for part in (y, y[:3], y[3:])]
+    assert losses == pytest.approx([3.5, 2 / 3, 0], rel=1e-15)
 
 
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=2), st.lists(st.integers(0, 50), min_size=2, max_size=2))
@@ -180,10 +177,7 @@ def test_poisson_is_half_the_deviance() -> None:
     x, n = [np.array([[v.sum()]]) for v in parts], [np.array([float(v.size)]) for v in parts]
     gain, _ = gains(poisson, x, n, np.array([[y.sum()]]), np.array([6.0]))
     assert gain[0] * poisson.unit == pytest.approx(loss(y) - loss(parts[0]) - loss(parts[1]), rel=1e-14)
-    moment = poisson.moment(y)
-    assert moment is not None
-    report = poisson.impurity(np.array([[y.sum()]]), np.array([6.0]), np.array([moment.sum()]))
-    assert report[0] == pytest.approx(loss(y) / 6, rel=1e-14)
+    assert poisson.loss(y - y.mean(), np.full(6, y.mean())).sum() == pytest.approx(loss(y), rel=1e-14)
 
 
 # ---- what must always hold ----
@@ -238,13 +232,15 @@ def test_empty_branches_and_nodes_are_quiet(name: str) -> None:
             gain, info = gains(criterion, [X, zero], [N, np.zeros(1)], X, N)
             assert gain[0] == 0
             assert criterion.final(gain, info, N)[0] == 0
-            assert criterion.impurity(X, N, X[0])[0] >= 0
+            if criterion.needs is TargetKind.COUNTS:
+                assert criterion.impurity(X, N)[0] >= 0
+            else:
+                assert criterion.loss(zero[0], zero[0])[0] == 0
 
 
-@pytest.mark.parametrize("name", ["squared_error", "poisson"])
-def test_impurity_without_its_moment_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"M=None for the impurity of '{name}'"):
-        CRITERIA[name].impurity(np.ones((1, 1)), np.ones(1))
+def test_a_criterion_of_counts_has_no_loss() -> None:
+    with pytest.raises(TypeError, match="'gini' reads counts"):
+        CRITERIA["gini"].loss(np.ones(1), np.ones(1))
 
 
 # ---- order of additions ----
