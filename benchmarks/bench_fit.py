@@ -294,7 +294,7 @@ def node_count(model: Any) -> int:
 
 def table_bytes_limit(model: Any) -> int:
     """Most bytes of tables that the fit was allowed to hold at once."""
-    return int(getattr(getattr(model, "fit_info_", None), "table_bytes_limit", ASSUMED_TABLE_BYTES))
+    return int(getattr(getattr(model, "fit_info_", None), "table_bytes", ASSUMED_TABLE_BYTES))
 
 
 # --- printing and saving --------------------------------------------------------------------------------------------

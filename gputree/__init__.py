@@ -1,4 +1,4 @@
-"""Decision trees for large tables: the same tree, bit for bit, on NumPy, on compiled CPU code and on any GPU."""
+"""Decision trees for large tables, as scikit-learn estimators whose fitted arrays are reproducible to the bit."""
 
 from __future__ import annotations
 

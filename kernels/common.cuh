@@ -1,7 +1,8 @@
 // Scalar functions shared by all kernels: the hash, the logarithm and the score grid.
 //
-// Compile with contraction off (NVRTC and nvcc: --fmad=false; g++ and clang++: -ffp-contract=off). The order of operations below is that
-// of gputree/core/expr.py, keys.py and criteria.py, so that a score has the same bits on every device; a fused multiply-add breaks it.
+// Compile with contraction off (NVRTC and nvcc: --fmad=false; g++ and clang++: -ffp-contract=off). The order of
+// operations below is that of gputree/core/expr.py, keys.py and scores.py, so that a score has the same bits on every
+// device; a fused multiply-add breaks it.
 // Doubles only: -ftz=true flushes floats, never doubles. As plain C++: -D__device__= -D__forceinline__=inline.
 
 #pragma once
@@ -78,14 +79,15 @@ static __device__ __forceinline__ double gt_ratio(double a, double b) { return b
 
 static __device__ __forceinline__ double gt_abs(double x) { return GT_DOUBLE(GT_BITS(x) & 0x7FFFFFFFFFFFFFFFLL); }
 
-// ---- criteria.py ----
+// ---- scores.py ----
 
-// The score rounded to a multiple of 2^-40 times the least power of two not below max(|score|, scale); see criteria.grid.
+// The score rounded to a multiple of 2^-40 times the least power of two not below max(|score|, scale); see scores.grid.
 static __device__ __forceinline__ double gt_grid(double score, double scale) {
     const double magnitude = gt_abs(score);
     const double size = magnitude < scale ? scale : magnitude;
     const gt_u64 power = ((gt_u64)GT_BITS(size) + 0x000FFFFFFFFFFFFFULL) & 0xFFF0000000000000ULL;
     if (power > 0x7F20000000000000ULL) return score;  // above 2^1011: the anchor would overflow
-    const double anchor = GT_DOUBLE((gt_i64)(power + 0x00C8000000000000ULL));  // 1.5 * 2^12 * power: one unit in its last place is q
+    // 1.5 * 2^12 * power: one unit in its last place is q
+    const double anchor = GT_DOUBLE((gt_i64)(power + 0x00C8000000000000ULL));
     return (score + anchor) - anchor;
 }

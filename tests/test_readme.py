@@ -7,6 +7,8 @@ import io
 import re
 from pathlib import Path
 
+import pytest
+
 from gputree import cli
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -16,12 +18,13 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
-def test_the_example_prints_what_it_says() -> None:
-    (code,) = blocks("python")
+@pytest.mark.parametrize("number", range(2))
+def test_the_examples_print_what_they_say(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(code, "README.md", "exec"), {})
-    assert printed.getvalue() == blocks("text")[0]
+        exec(compile(blocks("python")[number], "README.md", "exec"), {})
+    assert printed.getvalue() == blocks("text")[number]
 
 
 def test_two_commands_set_everything_up() -> None:
@@ -31,7 +34,7 @@ def test_two_commands_set_everything_up() -> None:
 
 def test_every_command_it_names_exists() -> None:
     named = set(re.findall(r"^gputree (\w+)", "\n".join(blocks("bash")), flags=re.MULTILINE))
-    assert named >= {"fit", "show", "evaluate", "predict", "info"}
+    assert named >= {"fit", "show", "evaluate", "predict", "fingerprint", "info"}
     help_text = io.StringIO()
     with contextlib.redirect_stdout(help_text), contextlib.suppress(SystemExit):
         cli.main(["--help"])
@@ -39,6 +42,6 @@ def test_every_command_it_names_exists() -> None:
 
 
 def test_the_house_lists_what_is_there() -> None:
-    house = blocks("text")[1]
+    house = blocks("text")[2]
     for place in re.findall(r"^(\S+)  ", house, flags=re.MULTILINE):
         assert (Path(__file__).parents[1] / place).exists(), place

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.schema import Cuts, run_starts
+from gputree.core.schema import Book, run_starts
 from gputree.core.target import Layout, Target
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Cells:
 
     pairs: NDArray[np.int64]  # (S,) flat number of the pair
     feature: NDArray[np.int64]  # (S,)
-    groups: tuple[tuple[int, int, Cuts], ...]  # (first segment, last + 1, codes of their feature), in order
+    book: Book
     layout: Layout
     ptr: NDArray[np.int64]  # (S + 1,)
     seg: NDArray[np.int64]  # (M,)
@@ -110,7 +110,7 @@ def count_cells(shard: Shard, parts: list[tuple[int, NDArray[np.intp], Entries]]
     entries = Entries.join([e for _, _, e in parts])
     codes = [shard.codes.columns[f][e.row] for f, _, e in parts]
     code = codes[0] if len(codes) == 1 else np.concatenate(codes)
-    width = 1 + max(shard.codes.cuts[f].n_codes for f, _, _ in parts)
+    width = 1 + int(shard.codes.n_codes[[f for f, _, _ in parts]].max())
     size = entries.n_seg * width
     index = entries.seg * width + code
     if size * entries.layout.n_channels <= DENSE * entries.row.size:
@@ -118,12 +118,10 @@ def count_cells(shard: Shard, parts: list[tuple[int, NDArray[np.intp], Entries]]
     else:
         cell, stats = compact(entries, index)
     seg = cell // width
-    sizes = [pairs.size for _, pairs, _ in parts]
-    stops = np.cumsum(sizes)
     return Cells(
         np.concatenate([pairs for _, pairs, _ in parts]).astype(np.int64),
-        np.repeat(np.array([f for f, _, _ in parts], np.int64), sizes),
-        tuple((int(e) - p.size, int(e), shard.codes.cuts[f]) for (f, p, _), e in zip(parts, stops, strict=True)),
+        np.repeat(np.array([f for f, _, _ in parts], np.int64), [pairs.size for _, pairs, _ in parts]),
+        shard.codes.book,
         entries.layout,
         np.searchsorted(seg, np.arange(entries.n_seg + 1)),
         seg,

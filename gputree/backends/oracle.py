@@ -19,7 +19,7 @@ from gputree.backends.scan import Best, Nodes, blank, scan_cells
 from gputree.backends.walk import lookup_keys, walk
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test, ranges
-from gputree.core.schema import Cuts, Kind, numeric_cuts
+from gputree.core.schema import Book, Cuts, Kind, numeric_cuts
 from gputree.core.splits import Candidates, Search, Slots, Splits
 from gputree.core.summary import order_free_sums
 from gputree.core.target import Target
@@ -31,15 +31,11 @@ ROW_BLOCK = 1 << 16  # rows predicted at once
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """Codes of every column (n,), one or two bytes each, and what they mean."""
+    """Codes of every column (n,), one or two bytes each, and what they mean; n_codes i8 (F,)."""
 
     columns: tuple[NDArray[Any], ...]
-    cuts: tuple[Cuts, ...]
-
-    @property
-    def n_codes(self) -> NDArray[np.int64]:
-        """Known codes of every column."""
-        return np.array([c.n_codes for c in self.cuts], np.int64)
+    book: Book
+    n_codes: NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -87,13 +83,13 @@ class Table:
         live = np.flatnonzero(self.shard.size(self.slots.id) > 0)
         shared = live.size == k and bool((self.features == self.features[:1]).all())
         everything = Entries.of(self.shard, self.slots.id) if shared else None
-        cuts = self.shard.codes.cuts
+        kind = self.shard.codes.book.kind
         pending: list[tuple[int, NDArray[np.intp], Entries]] = []
         waiting = 0
         for feature, pairs in self.by_feature(live, shared):
             entries = everything or Entries.of(self.shard, self.slots.id[pairs // m])
             full = waiting + entries.row.size > CHUNK
-            if pending and (full or cuts[feature].kind != cuts[pending[0][0]].kind):
+            if pending and (full or kind[feature] != kind[pending[0][0]]):
                 yield count_cells(self.shard, pending)
                 pending, waiting = [], 0
             pending.append((feature, pairs, entries))
@@ -145,7 +141,7 @@ class Oracle:
         columns: list[NDArray[Any]] = []
         for first, block in column_blocks(X):
             columns.extend(cut.code_of(column) for cut, column in zip(cuts[first:], block, strict=False))
-        return Codes(tuple(columns), cuts)
+        return Codes(tuple(columns), Book.of(cuts), np.array([cut.n_codes for cut in cuts], np.int64))
 
     def open(self, codes: Codes, target: Target, bags: Bags) -> Shard:
         """Every bag takes all rows."""
@@ -182,7 +178,9 @@ class Oracle:
         lookups: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
         for cells in table.chunks():
             self.work.cells += cells.code.size
-            self.work.table_bytes = max(self.work.table_bytes, cells.stats.nbytes + cells.code.nbytes)
+            self.work.table_bytes = max(
+                self.work.table_bytes, 2 * cells.stats.nbytes + cells.code.nbytes
+            )  # with its running sums
             for found, lookup in scan_cells(cells, m, nodes):
                 best.put(found)
                 if lookup is not None:

@@ -27,7 +27,7 @@ class Codes(Protocol):
 
     @property
     def n_codes(self) -> NDArray[np.int64]:
-        """Known codes of every feature, (F,)."""
+        """Known codes of every feature, i8 (F,)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class Nodes:
 
 def scan_cells(cells: Cells, m: int, nodes: Nodes) -> Iterator[tuple[Found, Lookup | None]]:
     """The best tests of the cells' pairs, in the order in which ties are won."""
-    scan = nodes.search.scan(cells.groups[0][2].kind)
+    scan = nodes.search.scan(int(cells.book.kind[cells.feature[0]]))
     if scan is None or not cells.code.size:
         return
     slot = cells.pairs // m
@@ -222,23 +222,15 @@ class CutScan:
         return fine
 
     def thresholds(self, seg: NDArray[np.int64], at: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Raw thresholds of cuts after the cells ``at``, feature by feature (seg ascends)."""
-        low, cut, follow = np.empty(seg.size), self.cells.code[at], self.cells.code[at + 1]
-        for first, stop, codes in self.cells.groups:
-            part = slice(*np.searchsorted(seg, (first, stop)))
-            if self.drawn is not None and codes.edges is None:
-                low[part] = self.drawn[seg[part]]
-            else:
-                low[part] = codes.thresholds(cut[part], follow[part])
-        return low
+        """Raw thresholds of cuts after the cells ``at``."""
+        feature, book = self.cells.feature[seg], self.cells.book
+        low = book.thresholds(feature, self.cells.code[at], self.cells.code[at + 1])
+        return low if self.drawn is None else np.where(book.exact[feature], self.drawn[seg], low)
 
 
 def raw_values(cells: Cells) -> NDArray[np.float64]:
     """The value that stands for each cell's code; -inf for missing."""
-    value = np.empty(cells.code.size)
-    for first, stop, codes in cells.groups:
-        part = slice(cells.ptr[first], cells.ptr[stop])
-        value[part] = np.concatenate([[-np.inf], codes.values])[cells.code[part]]
+    value: NDArray[np.float64] = cells.book.values[cells.book.offset[cells.feature[cells.seg]] + cells.code]
     return value
 
 

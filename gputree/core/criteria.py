@@ -116,7 +116,7 @@ class Criterion(ABC):
         return _mean(N - ratio(fold(Fold.SUM, X * X), N), N)
 
     def loss(self, d: FloatArray, v: FloatArray) -> FloatArray:
-        """Return the loss of predicting v where v + d is true: its mean about the mean is the impurity; of sums only."""
+        """Return the loss of predicting v where v + d is true; its mean about the mean is the impurity."""
         raise TypeError(f"{self.name!r} reads counts and has no loss; its impurity comes from `impurity`")
 
 

@@ -64,12 +64,42 @@ class Cuts:
             codes[missing] = MISSING
         return codes
 
-    def thresholds(self, cut: NDArray[Any], follow: NDArray[Any]) -> NDArray[np.float64]:
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """The codes of all columns in flat arrays: code c of column f stands at ``offset[f] + c``.
+
+    ``values`` f8 (missing as -inf), ``edges`` f8 with the edge behind each quantile code (NaN behind exact ones); offset i8, exact bool and
+    kind u1 (F,).
+    """
+
+    values: NDArray[np.float64]
+    edges: NDArray[np.float64]
+    offset: NDArray[np.int64]
+    exact: NDArray[np.bool_]
+    kind: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, cuts: tuple[Cuts, ...]) -> Book:
+        """Lay the codes of all columns side by side."""
+        sizes = np.array([c.n_codes + 1 for c in cuts], np.int64)
+        edges = [np.full(c.n_codes + 1, np.nan) for c in cuts]
+        for mine, cut in zip(edges, cuts, strict=True):
+            if cut.edges is not None:
+                mine[1:-1] = cut.edges
+        return cls(
+            np.concatenate([np.zeros(0), *(np.append(-np.inf, c.values) for c in cuts)]),
+            np.concatenate([np.zeros(0), *edges]),
+            np.cumsum(sizes) - sizes,
+            np.array([c.edges is None for c in cuts], bool),
+            np.array([c.kind for c in cuts], np.uint8),
+        )
+
+    def thresholds(self, feature: NDArray[Any], cut: NDArray[Any], follow: NDArray[Any]) -> NDArray[np.float64]:
         """Raw thresholds between the last code to the left and the next code present, i (k,) each -> f8 (k,)."""
-        if self.edges is not None:  # the middle edge of an empty run of codes
-            middle: NDArray[np.float64] = self.edges[(cut + follow - 1) // 2 - 1]
-            return middle
-        return midpoint(self.values[cut - 1], self.values[follow - 1])
+        base = self.offset[feature]
+        middle = self.edges[base + (cut + follow - 1) // 2]  # the middle edge of an empty run of codes
+        return np.where(self.exact[feature], midpoint(self.values[base + cut], self.values[base + follow]), middle)
 
 
 def floor_float32(x: NDArray[np.float64]) -> NDArray[np.float32]:

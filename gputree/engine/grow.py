@@ -108,9 +108,7 @@ class Plan:
         ids = self.forest.add(born)
         rows, weight = self.target.layout.count(born.stats), self.target.layout.weight(born.stats)
         stop, limits = self.recipe.stop, self.recipe.search.limits
-        open_ = (rows >= max(stop.min_rows, 2 * limits.min_rows)) & (
-            weight >= max(stop.min_weight, 2 * limits.min_weight)
-        )
+        open_ = (rows >= max(stop.min_rows, 2 * limits.min_rows)) & (weight >= 2 * limits.min_weight)
         if stop.max_depth is not None:
             open_ &= born.depth < stop.max_depth
         open_ &= ~self.pure_counts(born.stats)

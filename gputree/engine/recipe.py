@@ -20,11 +20,10 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """When a node stays a leaf; sizes in rows and in units of weight, ``min_gain`` in gain of the criterion."""
+    """When a node stays a leaf; ``min_rows`` in rows, ``min_gain`` in gain of the criterion."""
 
     max_depth: int | None = None
     min_rows: int = 2
-    min_weight: int = 0
     min_gain: float = 0.0
     max_leaves: int | None = None
 

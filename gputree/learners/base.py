@@ -126,6 +126,8 @@ class BaseTree(BaseEstimator):
         if frame is None:
             matrix = self._read_array(X, reset=True)
             return matrix, Schema(tuple(Feature(f"feature_{i}") for i in range(matrix.shape[1])))
+        if not frame.shape[1]:
+            raise ValueError("Found a frame with 0 feature(s) while a minimum of 1 is required: give it a column")
         validate_data(self, X, skip_check_array=True, reset=True)
         schema = read_schema(frame)
         return read_matrix(frame, schema), schema
@@ -202,7 +204,6 @@ class BaseTree(BaseEstimator):
             stop=Stop(
                 self.max_depth,
                 fraction_of_rows(self.min_samples_split, rows.n_rows, 2),
-                0,
                 least_gain * SLACK if self.min_impurity_decrease > 0 else -np.inf,
                 self.max_leaf_nodes,
             ),

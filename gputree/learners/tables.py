@@ -1,7 +1,7 @@
 """From a user's table to one float matrix and a schema. May import everything below and narwhals.
 
-Numbers stay as they are (float32 stays float32, NaN is missing). A column of strings, booleans, categories or enums
-holds category numbers 0 .. K - 1, NaN where missing, -1 for a category that was never declared.
+Numbers stay as they are (float32 stays float32, NaN is missing), booleans are 0 and 1. A column of strings, categories
+or enums holds category numbers 0 .. K - 1, NaN where missing, -1 for a category that was never declared.
 """
 
 from __future__ import annotations
@@ -92,16 +92,16 @@ def read_schema(frame: Frame) -> Schema:
 
 
 def read_feature(column: Series, name: str) -> Feature:
-    """Kind and categories of one column of a frame."""
-    if column.dtype.is_numeric():
+    """Kind and categories of one column of a frame; booleans are the numbers 0 and 1, an empty column is numeric."""
+    if column.dtype.is_numeric() or column.dtype == nw.Boolean or missing_cells(column).all():
         return Feature(name)
     if isinstance(column.dtype, nw.Categorical | nw.Enum):
-        return Feature(name, Kind.CATEGORICAL, tuple(column.cat.get_categories().to_list()))
-    if isinstance(column.dtype, nw.String | nw.Boolean | nw.Object):
+        return Feature(name, Kind.CATEGORICAL, declared_values(column, name))
+    if isinstance(column.dtype, nw.String | nw.Object):
         known = [v for v, gone in zip(cells(column), missing_cells(column), strict=True) if not gone]
-        if known and all(is_number(value) for value in known):
+        if all(is_number(value) for value in known):
             return Feature(name)
-        return Feature(name, Kind.CATEGORICAL, tuple(sorted_values(known, name)))
+        return Feature(name, Kind.CATEGORICAL, sorted_values(known, name))
     raise TypeError(
         f"column {name!r} has type {column.dtype}, which gputree does not read: columns may be numbers, strings, "
         "booleans, categories or enums; turn dates into numbers (days since one of them, or year, month and weekday)"
@@ -109,47 +109,61 @@ def read_feature(column: Series, name: str) -> Feature:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a Python object is a number; booleans are not."""
-    return isinstance(value, Real | Decimal) and not isinstance(value, bool | np.bool_)
+    """Whether a Python object is a number, booleans included."""
+    return isinstance(value, Real | Decimal | np.bool_)
 
 
-def sorted_values(known: list[Any], name: str) -> list[Any]:
-    """Distinct values of one type in order."""
-    kinds = [str, bool | np.bool_]
-    if not any(all(isinstance(value, kind) for value in known) for kind in kinds):
+def declared_values(column: Series, name: str) -> tuple[Any, ...]:
+    """Categories of a category column: in their own order where they have one, else sorted, as strings are."""
+    values = [v for v in column.cat.get_categories().to_list() if v is not None]
+    if isinstance(column.dtype, nw.Enum) or nw.is_ordered_categorical(column):
+        return tuple(values)
+    return sorted_values(values, name)
+
+
+def sorted_values(known: list[Any], name: str) -> tuple[Any, ...]:
+    """Distinct values in order, if they are of types that have one."""
+    try:
+        return tuple(sorted(set(known)))
+    except TypeError as error:
         names = sorted({type(value).__name__ for value in known})
         raise TypeError(
-            f"column {name!r} holds values of type {' and '.join(names)}; a column of objects may hold text, "
-            "or booleans, or numbers: give it one of these types"
-        )
-    return sorted(set(known))
+            f"column {name!r} holds values of type {' and '.join(names)}, which have no common order; "
+            "give it one type: text, or numbers"
+        ) from error
 
 
 def read_matrix(frame: Frame, schema: Schema) -> NDArray[Any]:
     """The frame as floats (n, F): float32 if all its columns are, else float64."""
-    columns = [read_column(frame[:, i], feature) for i, feature in enumerate(schema.features)]
-    return np.stack(columns, axis=1)
+    if not frame.shape[0]:
+        raise ValueError("Found a frame with 0 rows while a minimum of 1 is required: give at least one row")
+    single = all(frame[:, i].dtype == nw.Float32 for i in range(frame.shape[1]))
+    matrix = np.empty(frame.shape, np.float32 if single else np.float64)
+    for i, feature in enumerate(schema.features):
+        matrix[:, i] = read_column(frame[:, i], feature)
+    return matrix
 
 
 def read_column(column: Series, feature: Feature) -> NDArray[Any]:
     """One column as floats: numbers, or category numbers."""
+    missing = missing_cells(column)
+    if missing.all():
+        return np.full(missing.size, np.nan, np.float32)
     if feature.kind == Kind.NUMERIC:
-        return numbers(column, feature.name)
+        return numbers(column, missing, feature.name)
     if column.dtype.is_numeric():
         raise TypeError(
             f"column {feature.name!r} held categories when the model was fitted and is now {column.dtype}; "
             "give the same kind of values"
         )
     number = {value: float(i) for i, value in enumerate(feature.categories)}
-    missing = missing_cells(column)
     return np.array(
         [np.nan if gone else number.get(v, UNKNOWN) for v, gone in zip(cells(column), missing, strict=True)], np.float64
     )
 
 
-def numbers(column: Series, name: str) -> NDArray[Any]:
+def numbers(column: Series, missing: NDArray[np.bool_], name: str) -> NDArray[Any]:
     """A numeric column as floats, NaN where missing; float32 stays float32."""
-    missing = missing_cells(column)
     if column.dtype.is_numeric():
         array: NDArray[Any] = (column.fill_null(0) if column.null_count() else column).to_numpy()
     else:
@@ -159,7 +173,10 @@ def numbers(column: Series, name: str) -> NDArray[Any]:
             raise TypeError(
                 f"column {name!r} was a column of numbers when the model was fitted and now holds {odd!r}; give numbers"
             )
-    floats = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    try:
+        floats = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    except OverflowError as error:
+        raise ValueError(f"column {name!r} holds a number beyond the range of float64; scale it first") from error
     return np.where(missing, floats.dtype.type(np.nan), floats) if missing.any() else floats
 
 

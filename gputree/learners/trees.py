@@ -13,10 +13,10 @@ from gputree.learners.tasks import ClassifierTree, RegressorTree
 class DecisionTreeClassifier(ClassifierTree):
     """A classification tree.
 
-    Grown level by level; the same tree, bit for bit, on every device and with any number of threads. Ties go to the
-    higher score, then the lowest feature, then missing values to the right, then the lowest cut. Missing values take
-    the better side; a node that met none sends them to the child with more rows. A test is ``x <= threshold`` in
-    float64; a column of categories gets one branch per category.
+    Grown level by level from integer statistics: the same data, parameters and seed give the same arrays, bit for bit.
+    Ties go to the higher score, then the lowest feature, then missing values to the right, then the lowest cut. Missing
+    values take the better side; a node that met none sends them to the child with more rows (right when equal). A test
+    is ``x <= threshold`` in float64; a column of categories gets a branch for each category that the node met.
 
     Parameters
     ----------
@@ -26,9 +26,10 @@ class DecisionTreeClassifier(ClassifierTree):
         "best" tries every cut; "random" one uniform threshold a feature and node.
     max_depth : int, optional
         Greatest depth of a leaf; the root has depth 0.
-    min_samples_split, min_samples_leaf : int or float, default=2 and 1
-        Least rows of a node that is split, and of a leaf; a float is a share of the rows, rounded up. Rows of weight 0
-        do not count.
+    min_samples_split : int or float, default=2
+        Least rows of a node that is split; a float is a share of the rows, rounded up. Rows of weight 0 do not count.
+    min_samples_leaf : int or float, default=1
+        Least rows of a leaf, in the same way.
     min_weight_fraction_leaf : float, default=0.0
         Least share of the total weight in a leaf.
     max_features : int, float, "sqrt", "log2" or None, default=None
@@ -40,7 +41,8 @@ class DecisionTreeClassifier(ClassifierTree):
         Grow best first to so many leaves, if there are so many splits; a test with more branches than leaves are left
         is passed over.
     min_impurity_decrease : float, default=0.0
-        A split must decrease the weighted impurity by at least this much.
+        A split must decrease the weighted impurity by at least this much; with "chi2" and "twoing" it is their own
+        gain a row of the table.
     class_weight : dict, list of dicts, "balanced" or None
         Weights by class, times the weights of the rows.
     ccp_alpha : float, default=0.0
@@ -123,22 +125,25 @@ class DecisionTreeClassifier(ClassifierTree):
 class DecisionTreeRegressor(RegressorTree):
     """A regression tree.
 
-    Grown level by level; the same tree, bit for bit, on every device and with any number of threads. Ties go to the
-    higher score, then the lowest feature, then missing values to the right, then the lowest cut. Missing values take
-    the better side; a node that met none sends them to the child with more rows. A test is ``x <= threshold`` in
-    float64; a column of categories gets one branch per category.
+    Grown level by level from integer statistics: the same data, parameters and seed give the same arrays, bit for bit.
+    Ties go to the higher score, then the lowest feature, then missing values to the right, then the lowest cut. Missing
+    values take the better side; a node that met none sends them to the child with more rows (right when equal). A test
+    is ``x <= threshold`` in float64; a column of categories gets a branch for each category that the node met.
 
     Parameters
     ----------
     criterion : {"squared_error", "poisson"}, default="squared_error"
-        What a split is scored by: variance, or Poisson deviance.
+        What a split is scored by: variance, or Poisson deviance. ("absolute_error" is not offered: a median is no sum
+        over rows.) Splits see y in fixed point: differences below 2**-61 of its range, times the number of rows, are
+        not seen; values and impurities of nodes are exact to the last digits all the same.
     splitter : {"best", "random"}, default='best'
         "best" tries every cut; "random" one uniform threshold a feature and node.
     max_depth : int, optional
         Greatest depth of a leaf; the root has depth 0.
-    min_samples_split, min_samples_leaf : int or float, default=2 and 1
-        Least rows of a node that is split, and of a leaf; a float is a share of the rows, rounded up. Rows of weight 0
-        do not count.
+    min_samples_split : int or float, default=2
+        Least rows of a node that is split; a float is a share of the rows, rounded up. Rows of weight 0 do not count.
+    min_samples_leaf : int or float, default=1
+        Least rows of a leaf, in the same way.
     min_weight_fraction_leaf : float, default=0.0
         Least share of the total weight in a leaf.
     max_features : int, float, "sqrt", "log2" or None, default=None
