@@ -69,8 +69,8 @@ class Cuts:
 class Book:
     """The codes of all columns in flat arrays: code c of column f stands at ``offset[f] + c``.
 
-    ``values`` f8 (missing as -inf), ``edges`` f8 with the edge behind each quantile code (NaN behind exact ones); offset i8, exact bool and
-    kind u1 (F,).
+    ``values`` f8 (missing as -inf), ``edges`` f8 with the edge behind each quantile code (NaN behind exact ones);
+    offset i8, exact bool and kind u1 (F,).
     """
 
     values: NDArray[np.float64]

@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
 
-from gputree.core.forest import Forest, Test, ranges
+from gputree.backends import choose
+from gputree.core.forest import Forest, Test
 
 LEAF = -1  # a missing child
 UNDEFINED = -2  # feature and threshold of a leaf
@@ -129,6 +130,19 @@ class TreeView:
                 "threshold cannot hold; read model.forest_ instead"
             )
 
+    def apply(self, X: ArrayLike) -> NDArray[np.intp]:
+        """Leaf of every row (n_rows,), X float (n_rows, n_features) with categories as their numbers."""
+        return choose("cpu", 0).apply(self.forest, np.asarray(X))[:, 0].astype(np.intp)
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Value of the leaf of every row (n_rows, outputs, max_n_classes), of one output (n_rows, n_classes)."""
+        values: NDArray[np.float64] = self.value[self.apply(X)]
+        return values[:, 0] if self.n_outputs == 1 else values
+
+    def decision_path(self, X: ArrayLike) -> csr_matrix:
+        """Nodes that every row passes, a csr matrix (n_rows, nodes) of ones."""
+        return paths(self.forest, self.apply(X))
+
     def compute_node_depths(self) -> NDArray[np.int64]:
         """Depth of every node, 1 for the root, as scikit-learn counts here."""
         return self.forest.depth.astype(np.int64) + 1
@@ -159,7 +173,7 @@ def importances(forest: Forest, weight: NDArray[np.int64], n_features: int, norm
     return total / whole if normalize and whole > 0 else total
 
 
-def paths(forest: Forest, leaves: NDArray[np.int32]) -> csr_matrix:
+def paths(forest: Forest, leaves: NDArray[Any]) -> csr_matrix:
     """Nodes on the way of every row, a csr matrix (n, nodes) of ones; leaves i4 (n,)."""
     length = forest.depth[leaves].astype(np.int64) + 1
     ptr = np.concatenate([[0], np.cumsum(length)])
@@ -170,6 +184,3 @@ def paths(forest: Forest, leaves: NDArray[np.int32]) -> csr_matrix:
         node = forest.parent[node]
         row, node = row[node >= 0], node[node >= 0]
     return csr_matrix((np.ones(nodes.size, np.int64), nodes, ptr), shape=(leaves.size, forest.n_nodes))
-
-
-__all__ = ["TreeView", "importances", "paths", "ranges"]
