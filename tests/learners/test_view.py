@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, load_linnerud
+from sklearn.datasets import load_linnerud, load_wine
 from sklearn.tree import DecisionTreeClassifier as Theirs
 from sklearn.tree import DecisionTreeRegressor as TheirRegressor
 from sklearn.utils.estimator_checks import check_estimator
@@ -15,9 +15,9 @@ import gputree
 
 
 def test_methods_of_the_view() -> None:
-    X, y = load_iris(return_X_y=True)
+    X, y = load_wine(return_X_y=True)
     X = X.astype(np.float32)
-    ours, theirs = gputree.DecisionTreeClassifier(max_depth=2).fit(X, y), Theirs(max_depth=2, random_state=0).fit(X, y)
+    ours, theirs = gputree.DecisionTreeClassifier(max_depth=3).fit(X, y), Theirs(max_depth=3, random_state=0).fit(X, y)
     np.testing.assert_allclose(ours.tree_.predict(X), theirs.tree_.predict(X))
     np.testing.assert_array_equal(ours.tree_.apply(X), ours.apply(X))
     path = ours.tree_.decision_path(X)
