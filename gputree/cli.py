@@ -7,14 +7,13 @@ and never with a traceback. May import everything below.
 from __future__ import annotations
 
 import argparse
-import ast
 import difflib
 import importlib.metadata
 import inspect
 import os
 import platform
+import re
 import sys
-import textwrap
 import time
 import warnings
 from collections.abc import Sequence
@@ -26,25 +25,47 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 import gputree
+from gputree.backends import choose
 from gputree.backends import report as backend_report
 from gputree.core.forest import Test
 from gputree.core.schema import Kind
 from gputree.datasets import load_penguins, make_higgs_like
-from gputree.inspect.text import export_text
-from gputree.io import ESTIMATORS, load, save, whole_file
+from gputree.inspect.text import export_text, shortened
+from gputree.io import ESTIMATORS, require_place, save, whole_file
 from gputree.learners.tables import Columns
-from gputree.readers import InputError, column_names, is_missing, read_problem, read_table, with_target
+from gputree.readers.cells import InputError, is_missing
+from gputree.readers.problem import (
+    Plan,
+    Problem,
+    check_class_weight,
+    check_parameters,
+    check_signs,
+    checked_weight,
+    given_parameters,
+    learner_name,
+    make_learner,
+    make_plan,
+    option,
+    read_problem,
+    with_target,
+)
+from gputree.readers.tables import load_model, other_column, read_table
 from gputree.report import (
     LABEL,
-    area_under_curve,
-    class_numbers,
+    LONGEST,
+    WIDTH,
+    class_names,
     complain,
-    confusion,
     count,
-    cut_list,
+    cut_line,
     parameter_help,
+    predicted,
     regression,
+    rules,
+    scores,
     show,
+    show_classes,
+    wrapped,
     write_csv,
 )
 
@@ -79,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 if all went well, 2 if something in the input is wrong, 1 if a file or device cannot be used, 130 if stopped.
     """
     try:
-        args, rest = make_parser().parse_known_args(argv)
+        args, rest = make_parser().parse_known_args(joined(sys.argv[1:] if argv is None else argv))
         if rest:
             args.parser.error(f"unrecognized arguments: {' '.join(rest)}")
         args.run(args)
@@ -102,6 +123,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         complain("stopped")
         return STOPPED
     return 0
+
+
+def joined(argv: Sequence[str]) -> list[str]:
+    """The arguments with ``--name -1,0`` as ``--name=-1,0``, whose value argparse would take for an option."""
+    found: list[str] = []
+    for text in argv:
+        follows = found and found[-1].startswith("--") and "=" not in found[-1] and found[-1] != "--"
+        if follows and re.match(r"-[\d.]", text):
+            found[-1] += f"={text}"
+        else:
+            found.append(text)
+    return found
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -129,12 +162,17 @@ def make_parser() -> argparse.ArgumentParser:
     add_fit_options(command(run_fit, table))
     evaluate = command(run_evaluate, model, table)
     evaluate.add_argument("--target", metavar="COLUMN", help="the true values (default: the column the model lacks)")
+    evaluate.add_argument("--sample-weight", metavar="COLUMN", help="a column with the weights of the rows")
     evaluate.add_argument("--drop-missing", action="store_true", help="leave out rows without a true value")
     predict = command(run_predict, model, table)
     predict.add_argument("--proba", action="store_true", help="write the share of every class as well")
     predict.add_argument("-o", "--output", metavar="CSV", help="where to (default: standard output)")
     shown = command(run_show, model)
-    shown.add_argument("--max-depth", type=int, default=10, metavar="N", help="levels to show (default: %(default)s)")
+    levels = "tests below this depth are cut off; 0 shows the root's test (default: %(default)s)"
+    shown.add_argument("--max-depth", type=int, default=10, metavar="N", help=levels)
+    digits = "decimals of numbers (default: 2 to 10, as the smallest threshold needs)"
+    shown.add_argument("--decimals", type=int, metavar="N", help=digits)
+    shown.add_argument("--show-weights", action="store_true", help="print the weight of every class in a leaf")
     command(run_fingerprint, model)
     command(run_info)
     return parser
@@ -146,31 +184,16 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="MODEL", help="where to save the model")
     parser.add_argument("--learner", metavar="NAME", help=f"one of {', '.join(ESTIMATORS)}")
     parser.add_argument("--exclude", nargs="+", default=[], metavar="COLUMN", help="columns to leave out, e.g. ids")
+    parser.add_argument("--sample-weight", metavar="COLUMN", help="a column with the weights of the rows, no feature")
     parser.add_argument("--drop-missing", action="store_true", help="leave out rows without a target")
     parser.add_argument("--verbose", action="store_true", help="print a line a level to stderr")
     group = parser.add_argument_group(
         "parameters of the learner", "Lists: --monotonic-cst=-1,0,1. Dicts: --class-weight \"{'yes': 2, 'no': 1}\"."
     )
-    told: set[str] = set()
-    for learner in ESTIMATORS.values():
-        texts = parameter_help(learner)
-        for name in inspect.signature(learner).parameters:
-            if name not in told | {"verbose"}:
-                text = texts.get(name, "").replace("%", "%%")
-                option = f"--{name.replace('_', '-')}"
-                group.add_argument(option, dest=f"p_{name}", default=argparse.SUPPRESS, metavar="VALUE", help=text)
-                told.add(name)
-
-
-def parse_value(text: str) -> Any:
-    """A parameter as it is written: none, a number, a list, a dict or a word. ``1`` and ``1.0`` are not the same."""
-    if text.lower() == "none":
-        return None
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return text
-    return list(value) if isinstance(value, tuple) else value
+    for name, text in parameter_help(ESTIMATORS.values()).items():
+        if name != "verbose":
+            text = text.replace("%", "%%")
+            group.add_argument(option(name), dest=f"p_{name}", default=argparse.SUPPRESS, metavar="VALUE", help=text)
 
 
 # fit
@@ -185,115 +208,93 @@ def run_fit(args: argparse.Namespace) -> None:
     columns of text by one branch a category. Empty cells and NA, N/A, NaN, nan,
     NULL and null are missing.
     """
-    problem = read_problem(args)
-    model = make_learner(learner_name(args.learner) if args.learner else problem.learner, args)
-    words = sum(array.dtype == object for array in problem.X.arrays)
-    missing = sum(int(is_missing(array).sum()) for array in problem.X.arrays)
-    show("table", f"{count(problem.y.size, 'row')}, {count(len(problem.X.columns), 'feature')} ({words} of text)")
-    show("missing", count(missing, "cell"))
-    show("target", f"{args.target}: {problem.reason}")
-    show("learner", type(model).__name__)
-    if (problem.y == problem.y[0]).all():
-        complain(f"column {args.target!r} is {problem.y[0]} in every row, so the tree is one leaf", "warning")
-    model.fit(problem.X, problem.y)
+    if args.output:
+        require_place(args.output)
+    given = given_parameters(args)
+    check_parameters(args.learner, given)
+    choose(given.get("device", "auto"), 1)
+    plan = make_plan(args)
+    check_signs(given.get("monotonic_cst"), plan.features)
+    problem = read_problem(args.table, plan, args.drop_missing)
+    model = make_learner(learner_name(args.learner or problem.learner), given, args.verbose)
+    check_class_weight(given.get("class_weight"), problem.y, plan.target)
+    show_problem(problem, plan, type(model).__name__)
+    with warnings.catch_warnings():  # the advice above says it in the words of a table
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+        model.fit(problem.X, problem.y, problem.weight)
     model.feature_names_in_ = np.array(problem.X.columns, dtype=object)  # as a frame would have set it
-    forest, info = model.forest_, model.fit_info_
-    rate = problem.y.size / max(info.seconds, 1e-9)
-    show("tree", f"{count(forest.n_nodes, 'node')}, {count(forest.n_leaves, 'leaf')}, depth {forest.max_depth}")
-    show("time", f"{info.seconds:.2f} s, {rate:,.0f} rows/s ({info.backend} on {info.device})")
-    show("training", "; ".join(f"{name} {text}" for name, text in scores(model, problem.X, problem.y)))
-    show("fingerprint", model.fingerprint())
+    show_fit(model, problem)
     if args.output:
         save(model, args.output)
         show("saved", f"{args.output} ({os.path.getsize(args.output):,} bytes)")
     else:
-        complain("the model is not saved: give -o MODEL", "note")
+        complain("the model is not saved: give `-o MODEL`", "note")
 
 
-def learner_name(name: str) -> str:
-    """The class of this name, whatever the case of its letters."""
-    names = {known.lower(): known for known in ESTIMATORS}
-    if name.lower() not in names:
-        near = difflib.get_close_matches(name.lower(), names, 1)
-        hint = f"did you mean {names[near[0]]}?" if near else f"learners are {', '.join(ESTIMATORS)}"
-        raise InputError(f"--learner {name} is unknown; {hint}")
-    return names[name.lower()]
+def show_problem(problem: Problem, plan: Plan, learner: str) -> None:
+    """Print what was read, and warn of what is odd about it."""
+    missing = sum(int(is_missing(array).sum()) for array in problem.X.arrays)
+    features = f"{count(len(problem.X.columns), 'feature')} ({len(problem.words)} of text)"
+    show("table", f"{count(problem.y.size, 'row')}, {features}")
+    if problem.words:
+        show("text", cut_line(problem.words))
+    show("missing", count(missing, "cell"))
+    show("target", f"{plan.target}: {problem.reason}")
+    if problem.weight is not None:
+        show("weights", f"{plan.weight}: {problem.weight.min():g} to {problem.weight.max():g}")
+    show("learner", learner)
+    same = (problem.y == problem.y[0]).all()
+    label = shortened(str(problem.y[0]), LONGEST)
+    constant = [f"column {plan.target!r} is {label} in every row, so the tree is one leaf"] if same else []
+    for sentence in (*problem.advice, *constant):
+        complain(sentence, "warning")
 
 
-def make_learner(name: str, args: argparse.Namespace) -> Any:
-    """An estimator with the parameters of the command line."""
-    given = {key[2:]: parse_value(value) for key, value in vars(args).items() if key.startswith("p_")}
-    odd = next((key for key in given if key not in inspect.signature(ESTIMATORS[name]).parameters), None)
-    if odd is not None:
-        raise InputError(f"--{odd.replace('_', '-')} is no parameter of {name}; leave it out")
-    return ESTIMATORS[name](**given, verbose=int(args.verbose))
+def show_fit(model: Any, problem: Problem) -> None:
+    """Print what was grown."""
+    forest, info = model.forest_, model.fit_info_
+    rate = problem.y.size / max(info.seconds, 1e-9)
+    show("tree", f"{count(forest.n_nodes, 'node')}, {count(forest.n_leaves, 'leaf')}, depth {forest.max_depth}")
+    show("time", f"{info.seconds:.2f} s, {rate:,.0f} rows/s ({info.backend} on {info.device})")
+    found = scores(model, problem.X, problem.y, problem.weight)
+    show("training", "; ".join(f"{name} {text}" for name, text in found))
+    show("fingerprint", model.fingerprint())
 
 
 # What a model says about a table
 
 
-def scores(model: Any, X: Any, y: NDArray[Any]) -> list[tuple[str, str]]:
-    """Accuracy, or RMSE and R2."""
-    found = predicted(model, X)
-    if is_classifier(model):
-        return [("accuracy", f"{np.mean(found == y):.4f}")]
-    return regression(y.astype(np.float64), found)
-
-
-def predicted(model: Any, X: Any, shares: bool = False) -> Any:
-    """Predictions; our columns have no names that scikit-learn knows, and were read by name."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return model.predict_proba(X) if shares else model.predict(X)
-
-
 def run_evaluate(args: argparse.Namespace) -> None:
     """Measure a model on a table with the true values."""
-    model = load(args.model)
+    model = load_model(args.model, args.table)
     if model.n_outputs_ > 1:
         raise InputError(f"{args.model} has {model.n_outputs_} outputs; `gputree evaluate` reads models of one")
     features = {feature.name: feature for feature in model.schema_.features}
-    target = args.target or other_column(args.table, list(features))
-    table = read_table(args.table, {**features, target: None})
-    X, y = Columns(table.columns[:-1], table.arrays[:-1]), table.arrays[-1]
-    if target in features:
-        raise InputError(f"the model reads column {target!r}, so it cannot be the target; give another --target")
-    X, y = with_target(X, y, target, args.drop_missing)
-    show("table", f"{count(y.size, 'row')}, target {target}")
+    others = [args.sample_weight] if args.sample_weight else []
+    target = args.target or other_column(args.table, [*features, *others])
+    for name, use in zip([target, *others], ("target", "weights"), strict=False):
+        if name in features:
+            raise InputError(f"the model reads column {name!r}, so it cannot be the {use}; name another column")
+    table = read_table(args.table, {**features, **dict.fromkeys([target, *others])})
+    arrays = dict(zip(table.columns, table.arrays, strict=True))
+    keep = with_target(arrays[target], target, args.drop_missing)
+    weight = checked_weight(arrays[args.sample_weight][keep], args.sample_weight) if others else None
+    X, y = Columns(tuple(features), tuple(arrays[name][keep] for name in features)), arrays[target][keep]
+    show("table", f"{count(y.size, 'row')}, target {target}{f', weights {others[0]}' if others else ''}")
     if is_classifier(model):
-        evaluate_classes(model, X, y)
+        show_classes(model, X, y, weight)
         return
     if y.dtype == object:
         raise InputError(f"column {target!r} holds text such as {y[0]!r}, and the model predicts numbers")
-    for name, text in regression(y, predicted(model, X)):
+    for name, text in regression(y, predicted(model, X), weight):
         show(name, text)
-
-
-def evaluate_classes(model: Any, X: Columns, y: NDArray[Any]) -> None:
-    """Accuracy, area under the curve, confusion."""
-    truth, names = class_numbers(y, model.classes_.tolist())
-    shares = predicted(model, X, shares=True)
-    found = shares.argmax(axis=1)
-    show("accuracy", f"{np.mean(truth == found):.4f}")
-    show("AUC", area_under_curve(truth, shares))
-    unknown = names[len(model.classes_) :]
-    if unknown:
-        complain(f"the model was never shown {count(len(unknown), 'class')}: {cut_list(unknown)}", "warning")
-    print(f"\n{confusion(truth, found, names)}")
-
-
-def other_column(path: str, features: list[str]) -> str:
-    """The only column of a table that is no feature."""
-    others = [name for name in column_names(path) if name not in features]
-    if len(others) != 1:
-        what = f"are {len(others)} columns ({cut_list(others)})" if others else "is no column"
-        raise InputError(f"there {what} in {path} beside those that the model reads; name the target with --target")
-    return others[0]
 
 
 def run_predict(args: argparse.Namespace) -> None:
     """Write predictions for a table as CSV."""
-    model = load(args.model)
+    if args.output:
+        require_place(args.output)
+    model = load_model(args.model, args.table)
     if args.proba and not is_classifier(model):
         raise InputError(f"--proba needs a classifier, and {args.model} is a {type(model).__name__}")
     X = read_table(args.table, {feature.name: feature for feature in model.schema_.features})
@@ -323,7 +324,7 @@ def prediction_columns(model: Any, X: Columns, proba: bool) -> tuple[list[str], 
 
 def run_show(args: argparse.Namespace) -> None:
     """Print a model: what it is, its size, its rules."""
-    model = load(args.model)
+    model = load_model(args.model)
     forest, info, kinds = model.forest_, model.fit_info_, model.schema_.kinds
     print(model)
     show("size", f"{count(forest.n_nodes, 'node')}, {count(forest.n_leaves, 'leaf')}, depth {forest.max_depth}")
@@ -331,16 +332,18 @@ def run_show(args: argparse.Namespace) -> None:
     words = int((kinds == Kind.CATEGORICAL).sum())
     used = np.unique(forest.feature[forest.kind != Test.LEAF]).size
     show("features", f"{kinds.size} ({words} of categories), {used} of them tested")
-    if is_classifier(model) and model.n_outputs_ == 1:
-        show("classes", f"{len(model.classes_)}: {cut_list([str(c) for c in model.classes_])}")
+    names = class_names(model)
+    if names:
+        n_classes = f"{len(names):,}: "
+        show("classes", n_classes + cut_line(names, WIDTH - LABEL - len(n_classes)))
     show("fitted", f"on {count(rows, 'row')} in {info.seconds:.2f} s ({info.backend} on {info.device})")
     show("fingerprint", model.fingerprint())
-    print(f"\n{export_text(model, feature_names=model.schema_.names, max_depth=args.max_depth)}", end="")
+    print(f"\n{rules(model, args.max_depth, args.decimals, args.show_weights)}", end="")
 
 
 def run_fingerprint(args: argparse.Namespace) -> None:
     """Print the SHA-256 of the fitted arrays, which is equal on every device."""
-    print(load(args.model).fingerprint())
+    print(load_model(args.model).fingerprint())
 
 
 def run_info(args: argparse.Namespace) -> None:
@@ -355,7 +358,7 @@ def run_info(args: argparse.Namespace) -> None:
     show("device", os.environ.get("GPUTREE_DEVICE", "") or "auto (GPUTREE_DEVICE is not set)")
     for backend in backend_report():
         text = "available" if backend.available else f"not available: {backend.reason}"
-        print(textwrap.fill(f"{backend.name:<{LABEL}}{backend.device}, {text}", 80, subsequent_indent=" " * LABEL))
+        print(wrapped(f"{backend.name:<{LABEL}}{backend.device}, {text}", WIDTH, " " * LABEL))
 
 
 def run_demo(args: argparse.Namespace) -> None:

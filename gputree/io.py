@@ -24,9 +24,11 @@ The same model gives the same bytes. A file is written beside its place and move
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
+import shutil
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
@@ -46,6 +48,7 @@ from gputree.core.forest import Forest
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.target import Layout
 from gputree.inspect.check import FOREST_TYPES, check_tree, expect
+from gputree.inspect.values import decode, encode, plain_dtype
 from gputree.learners import trees
 from gputree.learners.progress import FitInfo
 
@@ -116,17 +119,44 @@ def member(archive: zipfile.ZipFile, name: str, size: int) -> IO[bytes]:
     return archive.open(info, "w", force_zip64=size > 2**30)
 
 
+def require_place(path: Path_) -> None:
+    """Refuse a path that no file can be written to, before the work that the file is to hold.
+
+    Raises
+    ------
+    OSError
+        If the path is a folder, or lies in none that is there and may be written to.
+    """
+    target, name = Path(path), os.fspath(path)
+    folder = target.parent
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file in it", name)
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder}; make it, or write elsewhere", name)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, f"the folder {folder} may not be written to; write elsewhere", name)
+
+
 @contextmanager
 def whole_file(path: Path_) -> Iterator[IO[bytes]]:
     """A file that takes its place when it is whole, or never."""
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    require_place(path)
+    target = Path(os.path.realpath(path))  # a link stays a link to the file that it names
+    if target.exists() and not target.is_file():  # a pipe or a device is written to, never replaced
+        with open(target, "wb") as stream:
+            yield stream
+        return
+    part = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
         with open(part, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, part)
         os.replace(part, target)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         part.unlink(missing_ok=True)
 
@@ -178,54 +208,6 @@ def feature_entry(feature: Feature) -> dict[str, Any]:
     if feature.kind == Kind.CATEGORICAL:
         entry["categories"] = [encode(c, f"category {c!r} of column {feature.name!r}") for c in feature.categories]
     return entry
-
-
-def encode(value: Any, what: str) -> Any:
-    """A value as JSON, types kept."""
-    if value is None or type(value) in (bool, int, str):
-        return value
-    if type(value) is float:
-        return value if np.isfinite(value) else {"float": repr(value)}
-    if type(value) in (list, tuple):
-        items = [encode(item, what) for item in value]
-        return items if type(value) is list else {"tuple": items}
-    if type(value) is dict:
-        return {"dict": [[encode(key, what), encode(item, what)] for key, item in value.items()]}
-    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufU":
-        key = "array" if isinstance(value, np.ndarray) else "scalar"
-        return {key: encode(value.tolist(), what), "dtype": value.dtype.str}
-    raise TypeError(
-        f"{what} is of type {type(value).__name__}, which a model file cannot hold; "
-        "it holds None, bool, int, float, str, and lists, dicts and arrays of them"
-    )
-
-
-def decode(value: Any) -> Any:
-    """The value that `encode` wrote."""
-    if isinstance(value, list):
-        return [decode(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    match value:
-        case {"float": "inf" | "-inf" | "nan" as text, **rest} if not rest:
-            return float(text)
-        case {"tuple": list(items), **rest} if not rest:
-            return tuple(decode(items))
-        case {"dict": list(items), **rest} if not rest:
-            return {decode(key): decode(item) for key, item in items}
-        case {"array": list(items), "dtype": str(dtype), **rest} if not rest:
-            return np.array(decode(items), plain_dtype(dtype, "biufU"))
-        case {"scalar": item, "dtype": str(dtype), **rest} if not rest:
-            return plain_dtype(dtype, "biufU").type(decode(item))
-    raise ValueError(f"{str(value)[:80]} is no value of this format")
-
-
-def plain_dtype(text: Any, kinds: str) -> np.dtype[Any]:
-    """A NumPy type by its name, if it is of one of these kinds."""
-    expect(isinstance(text, str) and 2 <= len(text) <= 20, f"{str(text)[:40]!r} is no array type")
-    dtype: np.dtype[Any] = np.dtype(text)
-    expect(dtype.kind in kinds and dtype.names is None, f"array type {text!r} is not allowed here")
-    return dtype
 
 
 def load(path: Path_) -> Any:

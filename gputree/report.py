@@ -3,32 +3,62 @@
 from __future__ import annotations
 
 import csv
+import inspect
+import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
-from typing import Any
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.metrics import roc_auc_score
+
+from gputree.inspect.text import Style, fitting_decimals, shortened, tree_text
+from gputree.learners.tables import Columns
 
 WIDTH = 80
 TOP = 10  # lines of a list that is cut
+LONGEST = 40  # characters of a name in a list
 LABEL = 14  # width of the labels of a report
+
+
+Weight: TypeAlias = "NDArray[np.float64] | None"  # of rows; None for ones
+
+
+# Text
 
 
 def cut_list(texts: Sequence[str], most: int = TOP) -> str:
     """Texts with commas, cut with a count."""
     left = len(texts) - most
-    return ", ".join(texts[:most]) + (f" and {left} more" if left > 0 else "")
+    return ", ".join(shortened(text, LONGEST) for text in texts[:most]) + (f" and {left:,} more" if left > 0 else "")
+
+
+def cut_line(texts: Sequence[str], width: int = WIDTH - LABEL) -> str:
+    """As many texts with commas as fit a line, at least one, and the count of the rest."""
+    if len(", ".join(texts)) <= width:
+        return ", ".join(texts)
+    room = width - len(f" and {len(texts):,} more")
+    ends = np.cumsum([len(text) + 2 for text in texts]) - 2
+    return cut_list(texts, max(1, int(np.searchsorted(ends, room, side="right"))))
+
+
+def wrapped(text: str, width: int, indent: str) -> str:
+    """Text in lines that break between words, but never inside a command in backquotes, a path or an option."""
+    whole = re.sub("`[^`]*`", lambda command: command[0].replace(" ", "\0"), text)
+    lines = textwrap.fill(whole, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    return lines.replace("\0", " ")
 
 
 def complain(message: str, kind: str = "error") -> None:
     """Print a message to stderr, wrapped."""
     width = max(40, shutil.get_terminal_size().columns)
-    text = textwrap.fill(f"gputree: {kind}: {message}", width, subsequent_indent="  ", break_on_hyphens=False)
-    print(text, file=sys.stderr)
+    print(wrapped(f"gputree: {kind}: {message}", width, "  "), file=sys.stderr)
 
 
 def show(label: str, text: str) -> None:
@@ -76,10 +106,13 @@ def class_numbers(values: NDArray[Any], labels: Sequence[Any]) -> tuple[NDArray[
     return codes, names
 
 
-def area_under_curve(truth: NDArray[np.int64], shares: NDArray[np.float64]) -> str:
+def area_under_curve(truth: NDArray[np.int64], shares: NDArray[np.float64], weight: Weight = None) -> str:
     """Area under the ROC curve: of the second of two classes, else one against the rest, the mean over classes."""
+    if weight is not None:
+        truth, shares, weight = truth[weight > 0], shares[weight > 0], weight[weight > 0]
     classes = [1] if shares.shape[1] == 2 else range(shares.shape[1])
-    areas = [roc_auc_score(truth == c, shares[:, c]) for c in classes if 0 < (truth == c).sum() < truth.size]
+    present = [c for c in classes if 0 < (truth == c).sum() < truth.size]
+    areas = [roc_auc_score(truth == c, shares[:, c], sample_weight=weight) for c in present]
     if not areas:
         return "not defined: the table holds one class only"
     if shares.shape[1] == 2:
@@ -101,11 +134,6 @@ def confusion(truth: NDArray[np.int64], found: NDArray[np.int64], names: Sequenc
     return "confusion (rows: true, columns: predicted)\n" + "\n".join(lines)
 
 
-def shortened(text: str, width: int) -> str:
-    """A text with its middle cut out: names differ at their ends as often as at their beginnings."""
-    return text if len(text) <= width else f"{text[: width // 2 - 1]}...{text[2 - width // 2 :]}"
-
-
 def worst(table: NDArray[np.int64], names: Sequence[str]) -> str:
     """Two lists: classes by recall, and pairs by count."""
     rows, right, called = table.sum(axis=1), np.diag(table), table.sum(axis=0)
@@ -122,26 +150,102 @@ def worst(table: NDArray[np.int64], names: Sequence[str]) -> str:
     return "\n".join([*lines, *(f"{names[i]:<26}{names[j]:<26}{wrong[i, j]:>10,}" for i, j in pairs)])
 
 
-def regression(truth: NDArray[np.float64], found: NDArray[np.float64]) -> list[tuple[str, str]]:
+def regression(truth: NDArray[np.float64], found: NDArray[np.float64], weight: Weight) -> list[tuple[str, str]]:
     """RMSE and R2."""
-    squared, spread = ((truth - found) ** 2).mean(), truth.var()
+    squared = np.average((truth - found) ** 2, weights=weight)
+    spread = np.average((truth - np.average(truth, weights=weight)) ** 2, weights=weight)
     r2 = f"{1 - squared / spread:.4f}" if spread > 0 else "not defined: the target is constant"
     return [("RMSE", f"{np.sqrt(squared):.6g}"), ("R2", r2)]
 
 
-def parameter_help(learner: type) -> dict[str, str]:
-    """Type and description of every parameter, from the docstring of an estimator."""
+def predicted(model: Any, X: Columns, shares: bool = False) -> Any:
+    """Predictions; our columns have no names that scikit-learn knows, and were read by name."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return model.predict_proba(X) if shares else model.predict(X)
+
+
+def scores(model: Any, X: Columns, y: NDArray[Any], weight: Weight) -> list[tuple[str, str]]:
+    """Accuracy, or RMSE and R2."""
+    found = predicted(model, X)
+    if is_classifier(model):
+        return [("accuracy", f"{np.average(found == y, weights=weight):.4f}")]
+    return regression(y.astype(np.float64), found, weight)
+
+
+def show_classes(model: Any, X: Columns, y: NDArray[Any], weight: Weight) -> None:
+    """Print accuracy, area under the curve, confusion."""
+    truth, names = class_numbers(y, model.classes_.tolist())
+    shares = predicted(model, X, shares=True)
+    found = shares.argmax(axis=1)
+    show("accuracy", f"{np.average(truth == found, weights=weight):.4f}")
+    show("AUC", area_under_curve(truth, shares, weight))
+    unknown = names[len(model.classes_) :]
+    if unknown:
+        complain(f"the model was never shown {count(len(unknown), 'class')}: {cut_list(unknown)}", "warning")
+    print(f"\n{confusion(truth, found, names)}")
+    if weight is not None:
+        print("\nAccuracy and AUC are weighted; the tables count rows.")
+
+
+def rules(model: Any, max_depth: int, decimals: int | None, show_weights: bool) -> str:
+    """A tree as text, long names without their middle, thresholds with the decimals that they need."""
+    decimals = fitting_decimals(model, max_depth) if decimals is None else decimals
+    style = Style(max_depth, decimals=decimals, show_weights=show_weights, longest=LONGEST)
+    names = [shortened(name, LONGEST) for name in model.schema_.names]
+    return tree_text(model, names, class_names(model), style)
+
+
+def class_names(model: Any) -> list[str] | None:
+    """Names of the classes of a model with one output of classes."""
+    if not is_classifier(model) or model.n_outputs_ > 1:
+        return None
+    return [shortened(str(label), LONGEST) for label in model.classes_.tolist()]
+
+
+# Help
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a docstring and a signature say of a parameter."""
+
+    kind: str
+    default: Any
+    text: str
+
+
+def documented(learner: type) -> dict[str, Parameter]:
+    """The parameters of an estimator; several that share a line of its docstring have a default each."""
     lines = (learner.__doc__ or "").partition("Parameters\n")[2].partition("Attributes\n")[0].splitlines()
-    found: dict[str, str] = {}
+    defaults = {name: given.default for name, given in inspect.signature(learner).parameters.items()}
+    found: dict[str, Parameter] = {}
     current: list[str] = []
     for line in lines:
-        name, colon, kind = line.strip().partition(" : ")
+        names, colon, kind = line.strip().partition(" : ")
         if colon and line.startswith("    ") and not line.startswith("     "):
-            current = [part for part in name.split(", ") if part.isidentifier()]
-            found |= dict.fromkeys(current, f"{kind}.")
+            current = [name for name in names.split(", ") if name in defaults]
+            kind = re.sub(", (default=.*|optional)$|as in .*", "", kind)
+            found |= {name: Parameter(kind, defaults[name], "") for name in current}
         elif line.startswith("     "):
-            found |= {name: f"{found[name]} {line.strip()}" for name in current}
-    return found
+            found |= {name: replace(found[name], text=f"{found[name].text} {line.strip()}") for name in current}
+    return found | {name: Parameter("", value, "") for name, value in defaults.items() if name not in found}
+
+
+def parameter_help(learners: Iterable[type]) -> dict[str, str]:
+    """Help of every parameter: as the first learner that has it says, then what others allow or take by default."""
+    first: dict[str, Parameter] = {}
+    texts: dict[str, str] = {}
+    for learner in learners:
+        for name, own in documented(learner).items():
+            known = first.setdefault(name, own)
+            if known is own:
+                texts[name] = f"{own.kind}, default={own.default!r}.{own.text}"
+            elif (own.kind or known.kind, own.default) != (known.kind, known.default):
+                same = not own.kind or set(re.split("[{}, ]+", own.kind)) == set(re.split("[{}, ]+", known.kind))
+                kind = "" if same else f"{own.kind}, "
+                texts[name] += f" {learner.__name__}: {kind}default={own.default!r}."
+    return texts
 
 
 def write_csv(file: Any, names: Sequence[str], columns: Sequence[NDArray[Any]]) -> None:

@@ -17,10 +17,11 @@ import pytest
 import sklearn
 
 import gputree
-from gputree import readers, report
-from gputree.cli import main
+from gputree import report
+from gputree.cli import joined, main
 from gputree.datasets import load_penguins, make_higgs_like
 from gputree.io import ESTIMATORS
+from gputree.readers import tables
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -195,12 +196,22 @@ def test_parameters_reach_the_learner(run: Run) -> None:
 
 def test_every_parameter_is_explained(run: Run) -> None:
     out = run("fit", "--help")
-    texts: dict[str, str] = {}
+    texts = report.parameter_help(ESTIMATORS.values())
     for learner in ESTIMATORS.values():
-        texts = report.parameter_help(learner) | texts
         assert set(learner().get_params()) <= set(texts)
     assert all(f"--{name.replace('_', '-')}" in out for name in set(texts) - {"verbose"})
     assert "at most 20 distinct values are classes" in out
+
+
+def test_help_shows_the_default_of_every_learner(run: Run) -> None:
+    out = " ".join(run("fit", "--help").split())
+    assert "--min-samples-split VALUE int or float, default=2. Least" in out
+    assert "--min-samples-leaf VALUE int or float, default=1. Least" in out
+    assert "default=2 and 1" not in out
+    texts = report.parameter_help(ESTIMATORS.values())
+    assert texts["splitter"].endswith(" ExtraTreeClassifier: default='random'. ExtraTreeRegressor: default='random'.")
+    assert texts["max_features"].endswith(" ExtraTreeClassifier: default='sqrt'. ExtraTreeRegressor: default=1.0.")
+    assert 'DecisionTreeRegressor: {"squared_error", "poisson"}, default=\'squared_error\'.' in texts["criterion"]
 
 
 @pytest.mark.parametrize("command", ["demo", "fit", "evaluate", "predict", "show", "fingerprint", "info"])
@@ -300,7 +311,7 @@ def test_parquet(run: Run) -> None:
 def test_parquet_needs_a_library(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("t.parquet").write_bytes(b"PAR1")
     assert "is no Parquet file that polars reads" in run.fails("fit", "t.parquet", "--target", "y")
-    monkeypatch.setattr(readers, "find_spec", lambda _: None)
+    monkeypatch.setattr(tables, "find_spec", lambda _: None)
     assert "run `pip install polars`, or give CSV" in run.fails("fit", "t.parquet", "--target", "y", code=1)
 
 
@@ -324,7 +335,31 @@ TABLE = ("width,height,kind", "1,2,a", "2,3,b", "3,,a", "4,5,b")
         (TABLE, "fit t.csv --target kind --max-depth deep", "Got 'deep' instead"),
         (TABLE, "fit t.csv --target kind --criterion gin", "criterion='gin' must be one of 'gini', "),
         (TABLE, "fit t.csv --target kind --learner Tree", "--learner Tree is unknown; learners are DecisionTreeC"),
-        (TABLE, "fit t.csv --target kind --learner ExtraTreesClassifier", "did you mean ExtraTreeClassifier?"),
+        (
+            TABLE,
+            "fit t.csv --target kind --learner RandomForestClassifier",
+            "--learner RandomForestClassifier is unknown; learners are DecisionTreeClassifier, DecisionTreeRegressor, "
+            "ExtraTreeClassifier, ExtraTreeRegressor",
+        ),
+        (TABLE, "fit t.csv --target kind --criterion squared", "(for a target of numbers: criterion='squared' must be"),
+        (
+            TABLE,
+            "fit t.csv --target kind --monotonic-cst -1,0,1",
+            "has 3 signs, and there are 2 features: width, heigh",
+        ),
+        (TABLE, "fit t.csv --target kind --class-weight {'a':2", "--class-weight {'a':2 is no Python literal; close"),
+        (TABLE, "fit t.csv --target kind --class-weight {'a':2,'no':1}", "names 'no', which is no class of column 'ki"),
+        (TABLE, "fit t.csv --target kind --class-weight {'no':1}", "its classes are 'a', 'b'"),
+        (TABLE, "fit t.csv --target kind --sample-weight wide", "t.csv has no column 'wide'; did you mean 'width'"),
+        (TABLE, "fit t.csv --target kind --sample-weight kind", "cannot be both --target and --sample-weight"),
+        (
+            TABLE,
+            "fit t.csv --target width --sample-weight kind",
+            "--sample-weight kind holds text such as 'a'; weights",
+        ),
+        (TABLE, "fit t.csv --target kind --sample-weight height", "height holds nothing in 1 row; give each row a"),
+        (("a,w,y", "1,-2,a", "1,2,b"), "fit t.csv --target y --sample-weight w", "--sample-weight w holds -2 in 1 row"),
+        (("a,w,y", "1,0,a", "1,0,b"), "fit t.csv --target y --sample-weight w", "--sample-weight w is 0 in every row"),
         (TABLE, "fit t.csv --target kind --learner DecisionTreeRegressor", "y holds 'a', which is no number"),
         (
             TABLE,
@@ -332,7 +367,9 @@ TABLE = ("width,height,kind", "1,2,a", "2,3,b", "3,,a", "4,5,b")
             "--class-weight is",
         ),
         (TABLE, "fit t.csv --target kind --device tpu", "device='tpu' must be 'auto', 'cpu'"),
-        (TABLE, "predict t.csv t.csv", "t.csv is no model file that this version reads: File is not a zip file"),
+        (TABLE, "predict t.csv t.csv", "t.csv is no model file; `gputree fit` makes one from a table"),
+        (TABLE, "show t.csv", "t.csv is no model file; `gputree fit` makes one from a table"),
+        (TABLE, "fingerprint t.csv", "t.csv is no model file; `gputree fit` makes one from a table"),
         (TABLE, "grow t.csv", "invalid choice: 'grow'"),
         (TABLE, "", "the following arguments are required: COMMAND"),
         ((), "fit t.csv --target kind", "t.csv is empty; a table begins with a line of column names"),
@@ -411,9 +448,49 @@ def test_a_file_that_is_not_there(argv: str, run: Run) -> None:
     assert "No such file or directory" in run.fails(*argv.split(), code=1)
 
 
-def test_a_folder_that_is_not_there(run: Run) -> None:
+@pytest.mark.parametrize("argv", ["fit none.csv --target y -o no/model", "predict none none.csv -o no/model"])
+def test_a_folder_that_is_not_there_is_named_before_anything_is_read(argv: str, run: Run) -> None:
+    error = run.fails(*argv.split(), code=1)
+    assert error == "gputree: error: no/model: there is no folder no; make it, or write elsewhere"
+
+
+def test_places_that_cannot_be_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkdir("folder")
+    argv = ["fit", "none.csv", "--target", "y", "-o"]
+    assert "folder: this is a folder; name a file in it" in run.fails(*argv, "folder", code=1)
+    monkeypatch.setattr("gputree.io.os.access", lambda *_: False)
+    assert "folder/m: the folder folder may not be written to" in run.fails(*argv, "folder/m", code=1)
+
+
+def test_a_model_and_a_table_in_each_others_place(run: Run) -> None:
     write("t.csv", *TABLE)
-    assert "No such file or directory" in run.fails("fit", "t.csv", "--target", "kind", "-o", "no/model", code=1)
+    run("fit", "t.csv", "--target", "kind", "-o", "model")
+    for command in ("evaluate", "predict"):
+        message = run.fails(command, "t.csv", "model")
+        assert message.endswith("t.csv is no model file, but model is; the model comes first: `model t.csv`")
+    assert "model is a model and no table" in run.fails("fit", "model", "--target", "kind")
+    assert "model is a model and no table" in run.fails("evaluate", "model", "model")
+    Path("model").write_bytes(Path("model").read_bytes()[:-40])
+    assert "model is no model file that this version reads: " in run.fails("show", "model")
+
+
+@pytest.mark.parametrize("option", ["--max-depth=0", "--criterion=gin", "--device=tpu", "--min-samples-leaf=0"])
+@pytest.mark.parametrize("learner", [[], ["--learner", "DecisionTreeRegressor"]])
+def test_a_parameter_out_of_range_is_refused_before_the_table_is_read(
+    option: str, learner: list[str], run: Run
+) -> None:
+    name = option.strip("-").split("=")[0].replace("-", "_")
+    assert name in run.fails("fit", "none.csv", "--target", "y", option, *learner)
+
+
+def test_a_parameter_that_does_not_fit_the_target_is_refused_before_the_summary(run: Run) -> None:
+    write("t.csv", *TABLE)
+    run("fit", "t.csv", "--target", "width", "--learner", "DecisionTreeRegressor", "--criterion", "poisson")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gputree.cli.show", lambda *_: pytest.fail("the summary was printed"))
+        assert "criterion='poisson' must be one of" in run.fails(
+            "fit", "t.csv", "--target", "kind", "--criterion=poisson"
+        )
 
 
 def test_a_device_that_cannot_be_used(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,7 +501,7 @@ def test_a_device_that_cannot_be_used(run: Run, monkeypatch: pytest.MonkeyPatch)
     def broken(*_: Any) -> None:
         raise RuntimeError("device='cuda' cannot be used: no driver")
 
-    monkeypatch.setattr("gputree.learners.base.choose", broken)
+    monkeypatch.setattr("gputree.cli.choose", broken)
     assert "cannot be used: no driver" in run.fails("fit", "t.csv", "--target", "kind", code=1)
 
 
@@ -455,23 +532,204 @@ def test_stopped_by_hand(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gputree.cli.load", stop)
+    monkeypatch.setattr("gputree.cli.load_model", stop)
     assert "stopped" in run.fails("show", "model", code=130)
 
 
-# Reading
+# Advice
 
 
-def test_numbers_and_text_beyond_one_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "CHUNK_ROWS", 3)
-    write("t.csv", "a,b,c", *(f"{i},{'x' if i == 8 else i},{'' if i % 2 else i}" for i in range(10)))
-    table = readers.read_table("t.csv")
-    np.testing.assert_array_equal(table.arrays[0], np.arange(10.0))
-    assert table.arrays[1].tolist() == [*map(str, range(8)), "x", "9"]
-    np.testing.assert_array_equal(table.arrays[2], [0, np.nan, 2, np.nan, 4, np.nan, 6, np.nan, 8, np.nan])
-    write("t.csv", "a", *(["1"] * 7), "oops")
-    with pytest.raises(readers.InputError, match="holds 'oops' in column 'a', row 8, where the model knows numbers"):
-        readers.read_table("t.csv", {"a": gputree.core.schema.Feature("a")})
+def wide_table(*names: str, n: int = 30) -> None:
+    """A table with a number x, a label y, and columns of these names, each odd in its way."""
+    odd = {
+        "row": lambda i: i,
+        "row one": lambda i: i + 1,
+        "skips": lambda i: i + 2,
+        "date": lambda i: f"2024-01-{i + 1:02d}",
+        "hour": lambda i: f"{i % 24}:30",
+        "dirty": lambda i: "unknown" if i == 17 else i * 0.5,
+        "often": lambda i: "?" if i < 8 else "" if i == 9 else i,
+        "name": lambda i: f"person {i}" if i != 3 else "",
+        "few": lambda i: f"kind {i % 20}",
+        "code": lambda i: "x" if i % 3 == 0 else i % 3,
+    }
+    rows = [",".join(str(odd[name](i)) for name in names) for i in range(n)]
+    write("t.csv", ",".join([*names, "x", "y"]), *(f"{row},{i % 7}.5,{'ab'[i % 2]}" for i, row in enumerate(rows)))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("row", "column 'row' looks like a row index; leave it out with `--exclude row`"),
+        ("row one", "column 'row one' looks like a row index; leave it out with `--exclude 'row one'`"),
+        ("skips", ""),
+        ("date", "column 'date' is text with 30 categories that look like dates or times; give numbers instead, or"),
+        ("hour", "column 'hour' is text with 24 categories that look like dates or times"),
+        ("dirty", "column 'dirty' is text, though 29 of its 30 known cells are numbers: the first that is none is"),
+        ("dirty", "is 'unknown' in row 18; mend or empty such cells, or leave it out with `--exclude dirty`"),
+        ("often", "column 'often' is text, though 21 of its 29 known cells are numbers: the first that is none is '?'"),
+        ("name", "column 'name' is text with 29 categories in 29 known cells, nearly all distinct; leave it out with"),
+        ("few", ""),
+        ("code", ""),
+    ],
+)
+def test_advice(name: str, message: str, run: Run) -> None:
+    wide_table(name)
+    run("fit", "t.csv", "--target", "y", "-o", "model")
+    told = " ".join(run.err.split())
+    assert told.startswith("gputree: warning: ") if message else not told
+    assert message in told
+    run("fit", "t.csv", "--target", "y", "--exclude", name, "-o", "model")
+    assert run.err == ""
+
+
+def test_advice_on_the_target(run: Run) -> None:
+    wide_table("dirty", "name")
+    run("fit", "t.csv", "--target", "dirty", "--exclude", "name", "-o", "model")
+    told = " ".join(run.err.split())
+    assert "29 of its 30 known cells are numbers" in told
+    assert "in row 18; mend or empty such cells, or name another --target" in told
+    wide_table("dirty", "name", n=29)
+    run("fit", "t.csv", "--target", "name", "--exclude", "dirty", "--drop-missing", "-o", "model")
+    assert "nearly all distinct; name another --target" in " ".join(run.err.split())
+
+
+def test_rows_without_a_target_count_in_the_row_that_advice_names(run: Run) -> None:
+    rows = [f"{i},{'bad' if i == 25 else i},{'' if i < 10 else 'ab'[i % 2]}" for i in range(40)]
+    write("t.csv", "id,dirty,y", *rows)
+    out = run("fit", "t.csv", "--target", "y", "--drop-missing", "-o", "model")
+    told = " ".join(run.err.split())
+    assert "'bad' in row 26;" in told
+    assert "column 'id' looks like a row index" in told
+    assert value(out, "text") == "dirty (30)"
+
+
+def test_ten_rows_may_be_numbered_by_accident(run: Run) -> None:
+    for n, told in ((9, False), (10, True)):
+        wide_table("row", n=n)
+        run("fit", "t.csv", "--target", "y", "-o", "model")
+        assert bool(run.err) is told
+
+
+def test_columns_of_text_are_named_as_far_as_they_fit(run: Run) -> None:
+    names = [f"column number {i}" for i in range(12)]
+    write("t.csv", ",".join([*names, "y"]), *(f"{','.join(row * 12)},{row}" for row in "abba"))
+    out = run("fit", "t.csv", "--target", "y", "-o", "model")
+    assert value(out, "text") == "column number 0 (2), column number 1 (2) and 10 more"
+
+
+# Weights
+
+
+def weighted(path: str) -> None:
+    rng = np.random.default_rng(2)
+    rows = zip(rng.integers(0, 9, 60), rng.integers(0, 9, 60), rng.integers(0, 4, 60), strict=True)
+    write(path, "a,b,w,y", *(f"{a},{b},{w},{'no' if a > b else 'yes'}" for a, b, w in rows))
+
+
+def test_weights_are_copies_and_no_feature(run: Run) -> None:
+    weighted("t.csv")
+    lines = Path("t.csv").read_text().splitlines()
+    cells = [line.split(",") for line in lines[1:]]
+    write("copies.csv", "a,b,y", *(f"{a},{b},{y}" for a, b, w, y in cells for _ in range(int(w))))
+    out = run("fit", "t.csv", "--target", "y", "--sample-weight", "w", "--max-depth", "2", "-o", "model")
+    assert value(out, "table") == "60 rows, 2 features (0 of text)"
+    assert value(out, "weights") == "w: 0 to 3"
+    copies = run("fit", "copies.csv", "--target", "y", "--max-depth", "2", "-o", "again")
+    assert [value(out, name) for name in ("tree", "training")] == [value(copies, name) for name in ("tree", "training")]
+    out = run("evaluate", "model", "t.csv", "--sample-weight", "w")
+    copies = run("evaluate", "model", "copies.csv")
+    assert [value(out, name) for name in ("accuracy", "AUC")] == [value(copies, name) for name in ("accuracy", "AUC")]
+    assert "Accuracy and AUC are weighted; the tables count rows." in out
+    assert "there are 2 columns (w, y)" in run.fails("evaluate", "model", "t.csv")
+
+
+def test_weights_of_a_regression(run: Run) -> None:
+    write("t.csv", "x,w,y", "1,1,0.5", "1,3,2.5", "2,1,4")
+    out = run("fit", "t.csv", "--target", "y", "--sample-weight", "w", "-o", "model")
+    # the leaf of x = 1 predicts 2: errors 1.5 (once) and 0.5 (three times) in a weight of 5
+    assert value(out, "training").startswith("RMSE 0.774597; R2 ")
+    assert value(run("evaluate", "model", "t.csv", "--sample-weight", "w"), "RMSE") == "0.774597"
+    assert float(value(run("evaluate", "model", "t.csv", "--target", "y"), "RMSE")) == pytest.approx(0.912871)
+
+
+# Lists and dicts
+
+
+def test_a_list_that_begins_with_a_minus(run: Run) -> None:
+    write("t.csv", *TABLE)
+    for option in (["--monotonic-cst", "-1,0"], ["--monotonic-cst=-1,0"], ["--monotonic-cst", "[-1, 0]"]):
+        run("fit", "t.csv", "--target", "kind", "-o", "model", *option)
+        assert gputree.load("model").monotonic_cst == [-1, 0]
+    assert "max_depth" in run.fails("fit", "t.csv", "--target", "kind", "--max-depth", "-1")
+    assert joined(["a", "--x", "-1", "--", "-2"]) == ["a", "--x=-1", "--", "-2"]
+
+
+# Show
+
+
+def test_thresholds_show_three_digits(run: Run) -> None:
+    write("t.csv", "x,y", "-0.004,a", "-0.0036,b", "5,c")
+    run("fit", "t.csv", "--target", "y", "-o", "model")
+    assert "|--- x <= -0.00380\n" in run("show", "model")
+    assert "|--- x <= -0.0\n" in run("show", "model", "--decimals", "1")
+    assert "decimals=-1 must be a whole number" in run.fails("show", "model", "--decimals", "-1")
+
+
+def test_weights_of_leaves_are_shown_when_asked_for(run: Run) -> None:
+    write("t.csv", *TABLE)
+    run("fit", "t.csv", "--target", "kind", "-o", "model")
+    assert "weights" not in run("show", "model")
+    assert "weights: [2.00, 0.00] class: a" in run("show", "model", "--show-weights")
+
+
+def test_max_depth_of_show_is_that_of_export_text(run: Run) -> None:
+    run("fit", penguins(), "--target", "species", "-o", "model")
+    text = gputree.export_text(gputree.load("model"), max_depth=0)
+    assert run("show", "model", "--max-depth", "0").endswith(text)
+    assert "0 shows the root's test" in " ".join(run("show", "--help").split())
+
+
+def test_long_names_are_cut(run: Run) -> None:
+    label, word = "the label " * 20, "the category " * 20
+    write("t.csv", f"{'x' * 99},y", *(f"{word}{i % 12},{label}{i % 12}" for i in range(24)))
+    run("fit", "t.csv", "--target", "y", "-o", "model")
+    out = run("show", "model", wide=True)
+    assert value(out, "classes") == "12: the label the label... label the label 0 and 11 more"
+    assert max(map(len, out.splitlines())) < 112
+    assert "xxx...xxx" in out
+    assert "= the category the ca...the category 0" not in out
+    assert " = the category the ca...ory the category 0" in out
+
+
+# Parts
+
+
+@pytest.mark.parametrize("width", [40, 61, 72, 80])
+def test_a_command_in_a_sentence_stays_on_one_line(width: int) -> None:
+    command = "`gputree fit table.csv --exclude 'row index'`"
+    text = report.wrapped(f"gputree: warning: some words and then {command} and more of them", width, "  ")
+    assert any(command in line for line in text.splitlines())
+    assert " ".join(text.split()).startswith("gputree: warning: some words and then `gputree fit")
+
+
+def test_a_list_is_cut_to_the_line() -> None:
+    assert report.cut_line(["a", "b"], 4) == "a, b"
+    assert report.cut_line([f"{i}" for i in range(100)], 20) == "0, 1, 2 and 97 more"
+    assert report.cut_line(["a" * 30, "b"], 20) == f"{'a' * 30} and 1 more"
+
+
+def test_predictions_are_written_with_all_their_digits(run: Run) -> None:
+    write("t.csv", "x,y", f"1,{1 / 3!r}", f"2,{0.1 + 0.2!r}", "3,1e-20", "4,12345678.9")
+    run("fit", "t.csv", "--target", "y", "-o", "model")
+    written = run("predict", "model", "t.csv").split()[1:]
+    assert written == ["0.3333333333333333", "0.30000000000000004", "1e-20", "12345678.9"]
+
+
+def test_python_runs_the_package(run: Run) -> None:
+    command = [sys.executable, "-m", "gputree", "--version"]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    assert done.stdout == run("--version")
 
 
 def test_area_under_the_curve_by_hand() -> None:

@@ -228,12 +228,31 @@ def test_what_cannot_be_saved(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
         save(gputree.DecisionTreeClassifier(), tmp_path / "model")
     with pytest.raises(
-        TypeError, match="parameter random_state is of type RandomState, which a model file cannot hold"
+        TypeError, match="random_state is of type RandomState, which a model file cannot hold; give an int"
     ):
         save(classifier(random_state=np.random.RandomState(1)), tmp_path / "model")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="there is no folder") as caught:
         save(classifier(), tmp_path / "no folder" / "model")
+    assert caught.value.filename == str(tmp_path / "no folder" / "model")
+    with pytest.raises(IsADirectoryError, match="this is a folder; name a file in it"):
+        save(classifier(), tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_file_takes_the_place_of_what_it_replaces(tmp_path: Path) -> None:
+    """Long names fit, links stay links, modes stay, and a pipe is written to."""
+    longest, real, link = tmp_path / ("n" * 250), tmp_path / "real", tmp_path / "link"
+    save(classifier(), longest)
+    real.write_bytes(b"old")
+    real.chmod(0o600)
+    link.symlink_to(real)
+    save(classifier(), link)
+    assert link.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o600
+    assert load(real).fingerprint() == load(longest).fingerprint()
+    save(classifier(), "/dev/null")
+    assert not Path("/dev/null").is_file()
+    assert sorted(os.listdir(tmp_path)) == ["link", "n" * 250, "real"]
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -82,18 +82,54 @@ def export_text(
     |   |--- petal width (cm) >  1.75
     |   |   |--- class: virginica
     """
-    check_is_fitted(decision_tree)
-    limits = [("spacing", spacing, 1), ("decimals", decimals, 0)]
-    limits += [] if max_depth is None else [("max_depth", max_depth, 0)]
-    for name, number, least in limits:
-        if not isinstance(number, Integral) or number < least:
-            raise ValueError(f"{name}={number!r} must be a whole number of at least {least}")
-    forest = decision_tree.forest_
-    names = checked_feature_names(decision_tree.schema_, feature_names)
-    tests = Tests(forest, decision_tree.schema_, names, decimals, shows_missing(decision_tree))
-    leaves = Leaves(decision_tree, checked_classes(decision_tree, class_names), decimals, show_weights)
-    depth = forest.max_depth if max_depth is None else int(max_depth)
-    return "".join(f"{line}\n" for line in lines(tests, leaves, depth, int(spacing)))
+    style = Style(max_depth, spacing, decimals, show_weights)
+    return tree_text(decision_tree, feature_names, class_names, style)
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How much of a tree is written, and how."""
+
+    max_depth: int | None = 10
+    spacing: int = 3
+    decimals: int = 2
+    show_weights: bool = False
+    longest: int | None = None  # characters of a category, of which longer ones lose their middle
+
+    def check(self) -> None:
+        """Refuse numbers out of range."""
+        limits = [("spacing", self.spacing, 1), ("decimals", self.decimals, 0)]
+        limits += [] if self.max_depth is None else [("max_depth", self.max_depth, 0)]
+        for name, number, least in limits:
+            if not isinstance(number, Integral) or number < least:
+                raise ValueError(f"{name}={number!r} must be a whole number of at least {least}")
+
+
+def tree_text(model: Any, feature_names: Any, class_names: Any, style: Style) -> str:
+    """What `export_text` returns, in any style."""
+    check_is_fitted(model)
+    style.check()
+    forest = model.forest_
+    names = checked_feature_names(model.schema_, feature_names)
+    tests = Tests(forest, model.schema_, names, style, shows_missing(model))
+    leaves = Leaves(model, checked_classes(model, class_names), style)
+    depth = forest.max_depth if style.max_depth is None else int(style.max_depth)
+    return "".join(f"{line}\n" for line in lines(tests, leaves, depth, int(style.spacing)))
+
+
+def fitting_decimals(model: Any, max_depth: int | None = None) -> int:
+    """Decimals, 2 to 10, that leave the smallest threshold other than 0 at least three significant digits.
+
+    Of a tree of numbers, the prediction farthest from 0 gets as many. Only nodes down to ``max_depth`` count.
+    """
+    check_is_fitted(model)
+    forest: Forest = model.forest_
+    near = forest.depth <= (forest.max_depth if max_depth is None else max_depth)
+    low = np.abs(forest.low[near & (forest.kind == Test.THRESHOLD)])
+    least = [low[(low > 0) & np.isfinite(low)].min(initial=np.inf)]
+    least += [] if is_classifier(model) else [np.abs(forest.value).max() or np.inf]
+    smallest = min(least)
+    return int(np.clip(2 - np.floor(np.log10(smallest)), 2, 10)) if np.isfinite(smallest) else 2
 
 
 def lines(tests: Tests, leaves: Leaves, max_depth: int, spacing: int) -> Iterator[str]:
@@ -153,7 +189,7 @@ class Tests:
     forest: Forest
     schema: Schema
     names: Sequence[str]
-    decimals: int
+    style: Style
     missing: bool  # whether numeric tests say where missing values go
 
     def branches(self, node: Node) -> list[Branch]:
@@ -167,7 +203,7 @@ class Tests:
         missing = int(self.forest.missing[node.id])
         if low == np.inf and missing == 1:
             return [(f"{name} is known", node.children[0]), (f"{name} is missing", node.children[1])]
-        texts = [f"{name} <= {low:.{self.decimals}f}", f"{name} >  {low:.{self.decimals}f}"]
+        texts = [f"{name} {sign} {low:.{self.style.decimals}f}" for sign in ("<=", "> ")]
         if self.missing:
             texts[missing] += " (or missing)"
         return list(zip(texts, node.children, strict=True))
@@ -179,7 +215,7 @@ class Tests:
         missing, unseen = int(self.forest.missing[node.id]), int(self.forest.unseen[node.id])
         found = []
         for branch, child in enumerate(node.children):
-            met = [categories[code - 1] for code in codes[branch_of == branch]]
+            met = self.readable([categories[code - 1] for code in codes[branch_of == branch]])
             if met or branch in (missing, unseen):
                 own = [f"{name} {category_text(met)}"] if met else []
                 own += ["or missing" if own else f"{name} is missing"] if branch == missing else []
@@ -187,19 +223,23 @@ class Tests:
                 marks = ", ".join(own[1:])
                 found.append((own[0] + (f" ({marks})" if marks else ""), child))
         absent = np.setdiff1d(np.arange(1, len(categories) + 1), codes)
-        return [*found, *self.absent(name, [categories[code - 1] for code in absent])]
+        return [*found, *self.absent(name, self.readable([categories[code - 1] for code in absent]))]
 
-    def absent(self, name: str, categories: list[Any]) -> list[Branch]:
+    def absent(self, name: str, texts: list[str]) -> list[Branch]:
         """One line for the categories that the node never met."""
-        if not categories:
+        if not texts:
             return []
-        what = category_text(categories) if len(categories) == 1 else f"is one of {len(categories)} more"
+        what = category_text(texts) if len(texts) == 1 else f"is one of {len(texts)} more"
         return [(f"{name} {what}: no training rows, goes with (or other)", None)]
 
+    def readable(self, categories: list[Any]) -> list[str]:
+        """Categories as text."""
+        longest = self.style.longest
+        return [readable(str(c) if longest is None else shortened(str(c), longest)) for c in categories]
 
-def category_text(categories: list[Any]) -> str:
+
+def category_text(texts: list[str]) -> str:
     """``= red``, or ``in {red, green, ... 37 more}`` for several."""
-    texts = [readable(category) for category in categories]
     if len(texts) == 1:
         return f"= {texts[0]}"
     width = np.cumsum([len(text) + 2 for text in texts])
@@ -208,18 +248,22 @@ def category_text(categories: list[Any]) -> str:
     return "in {" + ", ".join(texts[:shown]) + (f", ... {left} more" if left else "") + "}"
 
 
-def readable(category: Any) -> str:
+def readable(text: str) -> str:
     """A category as it is, or quoted where it is empty or its text could be misread."""
-    text = str(category)
     plain = text.isprintable() and text == text.strip() and not set(text) & set(",{}()'\"")
     return text if plain and text else repr(text)
+
+
+def shortened(text: str, width: int) -> str:
+    """A text with its middle cut out: names differ at their ends as often as at their beginnings."""
+    return text if len(text) <= width else f"{text[: (width - 2) // 2]}...{text[len(text) - (width - 3) // 2 :]}"
 
 
 class Leaves:
     """The texts of leaves."""
 
-    def __init__(self, model: Any, classes: list[Sequence[Any]] | None, decimals: int, show_weights: bool) -> None:
-        self.classes, self.decimals, self.show_weights = classes, decimals, show_weights
+    def __init__(self, model: Any, classes: list[Sequence[Any]] | None, style: Style) -> None:
+        self.classes, self.style = classes, style
         self.value: NDArray[np.float64] = model.forest_.value
         self.weight = model.layout_.weight(model.forest_.stats.T) * model.weight_unit_
 
@@ -232,11 +276,11 @@ class Leaves:
         weights = [self.numbers(share * self.weight[node]) for share in shares]
         labels = [str(names[int(share.argmax())]) for names, share in zip(self.classes, shares, strict=True)]
         label = f"class: {listed(labels)}"
-        return f"weights: {listed(weights)} {label}" if self.show_weights else label
+        return f"weights: {listed(weights)} {label}" if self.style.show_weights else label
 
     def numbers(self, values: NDArray[np.float64]) -> str:
         """Numbers in brackets."""
-        return "[" + ", ".join(f"{value:.{self.decimals}f}" for value in values) + "]"
+        return "[" + ", ".join(f"{value:.{self.style.decimals}f}" for value in values) + "]"
 
 
 def listed(texts: list[str]) -> str:

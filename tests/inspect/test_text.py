@@ -18,7 +18,7 @@ from gputree.core.forest import Forest, Test
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.target import Layout
 from gputree.datasets import load_penguins
-from gputree.inspect.text import export_text, heights
+from gputree.inspect.text import Style, export_text, fitting_decimals, heights, tree_text
 
 N_FEATURES = 5
 
@@ -299,3 +299,46 @@ def test_penguins_say_where_missing_values_go() -> None:
     numeric = [line for line in text.splitlines() if "<=" in line or "> " in line]
     assert sum("(or missing)" in line for line in numeric) * 2 == len(numeric)
     assert "island" in text
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "decimals"),
+    [
+        ([206.5], 2),
+        ([206.5, 0.0], 2),
+        ([2.5, -0.0038], 5),  # -0.00380
+        ([0.0999], 4),  # 0.0999
+        ([0.1], 3),
+        ([-1e-15], 10),
+        ([], 2),
+    ],
+)
+def test_decimals_that_show_three_digits_of_every_threshold(thresholds: list[float], decimals: int) -> None:
+    values = sorted(thresholds)
+    X = np.array([x for t in values for x in (np.nextafter(t, -np.inf), np.nextafter(t, np.inf))] or [1.0])
+    model = gputree.DecisionTreeClassifier().fit(X.reshape(-1, 1), np.arange(X.size) // 2 + np.arange(X.size) % 2)
+    assert fitting_decimals(model) == decimals
+
+
+def test_decimals_count_the_tests_that_are_shown() -> None:
+    X = np.array([[0.0], [0.0002], [5.0], [6.0], [7.0], [8.0]])
+    model = gputree.DecisionTreeClassifier().fit(X, [0, 1, 2, 2, 2, 2])
+    assert [fitting_decimals(model, depth) for depth in (0, 1, None)] == [2, 6, 6]
+
+
+def test_decimals_of_a_small_prediction() -> None:
+    model = gputree.DecisionTreeRegressor().fit([[1.0], [2.0]], [0.00123, 0.0])
+    assert fitting_decimals(model) == 5
+    assert fitting_decimals(gputree.DecisionTreeRegressor().fit([[1.0], [2.0]], [0.0, 0.0])) == 2
+
+
+def test_a_long_category_loses_its_middle_where_that_is_asked_for() -> None:
+    X = pd.DataFrame({"word": ["a" * 99, "b" * 99 + ",", ""]})
+    model = gputree.DecisionTreeRegressor().fit(X, [1, 2, 3])
+    text = tree_text(model, None, None, Style(longest=11))
+    assert [line for line in text.splitlines() if "word" in line] == [
+        "|--- word = '' (or missing, or other)",
+        "|--- word = aaaa...aaaa",
+        "|--- word = 'bbbb...bbb,'",
+    ]
+    assert "a" * 99 in export_text(model)

@@ -1,0 +1,1 @@
+"""Tables from files, for the command line: cells, CSV, Parquet, what to learn, what may be wrong."""

@@ -1,0 +1,62 @@
+"""What is odd about a table that can be read: columns that are text by mistake, dates, numbers of rows, ids.
+
+A column of text gets a branch a category, so that one of these columns makes a large tree that knows nothing. May
+import everything below.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.inspect.text import shortened
+from gputree.readers.cells import is_number
+
+MANY = 20  # categories that a column of text may have, however few rows there are
+NEARLY = 0.9  # share of numbers among cells or categories from which a column of text was meant as one of numbers
+LEAST = 10  # rows from which a column that counts them is no accident
+DATE = re.compile(r"\d{1,4}([-/._])\d{1,2}\1\d{1,4}([T ].*)?|\d{4}[-/._]\d{2}|\d{1,2}:\d{2}(:\d{2}.*)?")
+
+
+def advice(table: Mapping[str, NDArray[Any]], features: Sequence[str], target: str) -> Iterator[str]:
+    """A sentence a column that is odd; row i of the arrays is row i + 1 of the file."""
+    for name in (*features, target):
+        array = table[name]
+        if array.dtype == object:
+            remedy = "name another --target" if name == target else f"leave it out with `--exclude {shlex.quote(name)}`"
+            yield from about_text(name, array.tolist(), remedy)
+        elif name != target and counts_rows(array):
+            yield f"column {name!r} looks like a row index; leave it out with `--exclude {shlex.quote(name)}`"
+
+
+def about_text(name: str, cells: list[Any], remedy: str) -> Iterator[str]:
+    """At most one sentence on a column of text."""
+    known = [cell for cell in cells if isinstance(cell, str)]
+    distinct = set(known)
+    numbers = {cell for cell in distinct if is_number(cell)}
+    n_numbers = sum(cell in numbers for cell in known) if numbers else 0
+    nearly = n_numbers >= NEARLY * len(known) or (len(distinct) > MANY and len(numbers) >= NEARLY * len(distinct))
+    what = f"column {name!r} is text"
+    if 0 < n_numbers < len(known) and nearly:
+        row = next(i for i, cell in enumerate(cells) if isinstance(cell, str) and cell not in numbers)
+        share = f"{n_numbers:,} of its {len(known):,} known cells are numbers"
+        yield (
+            f"{what}, though {share}: the first that is none is {shortened(cells[row], 30)!r} in row {row + 1}; "
+            f"mend or empty such cells, or {remedy}"
+        )
+    elif len(distinct) > MANY and all(DATE.fullmatch(cell) for cell in distinct):
+        what += f" with {len(distinct):,} categories that look like dates or times"
+        yield f"{what}; give numbers instead, or {remedy}"
+    elif len(distinct) > max(MANY, len(known) / 2):
+        yield f"{what} with {len(distinct):,} categories in {len(known):,} known cells, nearly all distinct; {remedy}"
+
+
+def counts_rows(array: NDArray[Any]) -> bool:
+    """Whether a column of numbers is 0, 1, 2 ... or 1, 2, 3 ..."""
+    n = array.size
+    return n >= LEAST and array[0] in (0, 1) and bool((array == np.arange(n) + array[0]).all())

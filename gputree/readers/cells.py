@@ -1,0 +1,68 @@
+"""What a cell of a CSV file means, the same whatever reads the file. May import everything below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.core.schema import Feature
+
+MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null"})  # cells that hold nothing
+TRUTH = {"true": "1", "True": "1", "TRUE": "1", "false": "0", "False": "0", "FALSE": "0"}
+
+BOOLEANS = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}
+
+Wanted: TypeAlias = "Mapping[str, Feature | None]"  # columns to read, and what the model knows of each
+
+
+class InputError(ValueError):
+    """Something in a table or on the command line that its author can mend."""
+
+
+def as_numbers(cells: Sequence[str]) -> NDArray[np.float64]:
+    """Cells as floats, NaN where missing; ValueError where one is no number."""
+    if "_" in "".join(cells):
+        raise ValueError  # Python reads 2024_01 as 202401
+    try:
+        return np.array(list(map(float, cells)), np.float64)
+    except ValueError:
+        return np.array([np.nan if cell in MISSING else float(cell) for cell in cells], np.float64)
+
+
+def as_known_numbers(cells: Sequence[str]) -> NDArray[np.float64]:
+    """As `as_numbers` where a model knows numbers: booleans are 0 and 1, as they are in frames."""
+    return as_numbers([TRUTH.get(cell, cell) for cell in cells])
+
+
+def is_number(cell: str) -> bool:
+    """Whether a known cell is a number by the rule of `as_numbers`."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def is_missing(array: NDArray[Any]) -> NDArray[np.bool_]:
+    """Values that are not there: None in an array of objects, else NaN."""
+    if array.dtype == object:
+        return np.array([value is None for value in array.tolist()], bool)
+    found: NDArray[np.bool_] = np.isnan(array)
+    return found
+
+
+def object_array(values: Sequence[Any]) -> NDArray[Any]:
+    """An array of Python objects (n,)."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def spellings(categories: Sequence[Any]) -> dict[Any, Any]:
+    """How a file may write each category: booleans as True, true or TRUE or themselves, all others as they are."""
+    texts = {str(c): c for c in categories}
+    booleans = {c: value for c, text in TRUTH.items() if (value := texts.get(c)) is not None and text}
+    return texts | booleans

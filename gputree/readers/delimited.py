@@ -1,0 +1,190 @@
+"""CSV files. May import everything below.
+
+A file means what the csv module and Python's ``float`` make of it, whatever is installed; where polars or pyarrow is,
+it splits the regular pieces of large files, which is quicker. The csv module reads on from the first piece that is not.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import TextIOWrapper
+from operator import itemgetter
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.core.schema import Kind
+from gputree.learners.tables import Columns
+from gputree.readers.cells import BOOLEANS, MISSING, InputError, Wanted, as_numbers, is_number, object_array, spellings
+from gputree.readers.regular import MARK, Splitter, library, pieces
+from gputree.report import count
+
+DELIMITERS = (",", ";", "\t", "|")
+CHUNK_ROWS = 20_000  # rows that the csv module reads at a time
+SMALL = 2**20  # bytes up to which importing a frame library takes longer than it saves
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a CSV file is written."""
+
+    path: str
+    delimiter: str
+    names: tuple[str, ...]
+
+
+class Block(Protocol):
+    """Some rows of a file."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many."""
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A column as floats; ValueError where a cell is no number."""
+
+    def texts(self, name: str) -> Sequence[str]:
+        """A column as it is in the file."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Rows that the csv module has read."""
+
+    columns: dict[str, list[str]]
+    n_rows: int
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A column as floats; ValueError where a cell is no number."""
+        return as_numbers(self.columns[name])
+
+    def texts(self, name: str) -> Sequence[str]:
+        """A column as it is in the file."""
+        return self.columns[name]
+
+
+def read_form(path: str) -> Form:
+    """Delimiter and names of columns, from the first line; the delimiter is what that line has most of."""
+    with opened(path, 0) as file:
+        first = file.readline()
+        file.seek(0)
+        delimiter = max(DELIMITERS, key=first.count)
+        names = next(records(file, delimiter), [])
+    if not names:
+        raise InputError(f"{path} is empty; a table begins with a line of column names")
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise InputError(f"{path} has two columns called {twice!r}; give each its own name")
+    if all(is_number(name) for name in names):
+        raise InputError(f"the first line of {path} holds numbers only; it must hold the names of the columns")
+    return Form(path, delimiter, tuple(names))
+
+
+def read_csv(form: Form, wanted: Wanted) -> Columns:
+    """Numbers where every cell of a column is one, else text; a second pass reads the text."""
+    numbers: dict[str, list[NDArray[np.float64]]] = {
+        name: [] for name, feature in wanted.items() if feature is None or feature.kind == Kind.NUMERIC
+    }
+    start = 0
+    for block in blocks(form, set(numbers)):
+        for name in list(numbers):
+            try:
+                numbers[name].append(block.numbers(name))
+            except ValueError:
+                if wanted[name] is not None:
+                    numbers[name].append(known_numbers(form.path, name, block.texts(name), start))
+                else:
+                    del numbers[name]
+        start += block.n_rows
+    text = read_text(form, {name: wanted[name] for name in wanted if name not in numbers})
+    require_rows(form.path, max([start, *(array.size for array in text.values())]))
+    arrays = (np.concatenate(numbers[name]) if name in numbers else text[name] for name in wanted)
+    return Columns(tuple(wanted), tuple(arrays))
+
+
+def require_rows(path: str, n_rows: int) -> None:
+    """Refuse a table without rows."""
+    if n_rows == 0:
+        raise InputError(f"{path} has names of columns and no rows; a table needs at least one row")
+
+
+def known_numbers(path: str, name: str, cells: Sequence[str], start: int) -> NDArray[np.float64]:
+    """Cells of a column that the model knows as numbers, booleans as 1 and 0; the first that is neither is named."""
+    cells = [BOOLEANS.get(cell, cell) for cell in cells]
+    place = next((i for i, cell in enumerate(cells) if cell not in MISSING and not is_number(cell)), None)
+    if place is None:
+        return as_numbers(cells)
+    raise InputError(
+        f"{path} holds {cells[place]!r} in column {name!r}, row {start + place + 1}, where the model knows numbers; "
+        "give a number, or nothing where it is missing"
+    )
+
+
+def read_text(form: Form, wanted: Wanted) -> dict[str, NDArray[Any]]:
+    """Columns of text, None where missing; a category of another type is found by its text."""
+    known = {name: spellings(feature.categories) if feature else {} for name, feature in wanted.items()}
+    found: dict[str, list[Any]] = {name: [] for name in wanted}
+    for block in blocks(form, set(wanted)):
+        for name, cells in found.items():
+            values = known[name]
+            cells.extend(None if c in MISSING else values.setdefault(c, c) for c in block.texts(name))
+    return {name: object_array(cells) for name, cells in found.items()}
+
+
+def blocks(form: Form, wanted: Collection[str]) -> Iterator[Block]:
+    """The wanted columns of all rows in order; the csv module reads what no frame library may."""
+    if not wanted:
+        return
+    place = n_rows = 0
+    name = library() if os.path.getsize(form.path) > SMALL else None
+    if name:
+        splitter = Splitter(name, form.delimiter, form.names, tuple(n for n in form.names if n in wanted))
+        for piece in pieces(form.path):
+            first = place == 0
+            frame = splitter.split(piece.removeprefix(MARK) if first else piece, skip=int(first))
+            if frame is None:
+                break
+            yield frame
+            place += len(piece)
+            n_rows += frame.n_rows
+    with opened(form.path, place) as file:
+        rows = itertools.islice(records(file, form.delimiter), int(place == 0), None)
+        yield from lines(form, rows, wanted, n_rows)
+
+
+def lines(form: Form, rows: Iterator[list[str]], wanted: Collection[str], start: int) -> Iterator[Lines]:
+    """Rows of a CSV file, some thousands at a time."""
+    places = {name: itemgetter(i) for i, name in enumerate(form.names) if name in wanted}
+    while chunk := list(itertools.islice(rows, CHUNK_ROWS)):
+        ragged = next((i for i, row in enumerate(chunk) if len(row) != len(form.names)), None)
+        if ragged is not None:
+            raise InputError(
+                f"row {start + ragged + 1} of {form.path} has {count(len(chunk[ragged]), 'cell')} where the first "
+                f"line names {count(len(form.names), 'column')}; give each row one cell a column"
+            )
+        start += len(chunk)
+        yield Lines({name: list(map(cell, chunk)) for name, cell in places.items()}, len(chunk))
+
+
+def records(file: TextIOWrapper, delimiter: str) -> Iterator[list[str]]:
+    """Lines that are not blank, as cells."""
+    return filter(None, csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True))
+
+
+@contextmanager
+def opened(path: str, place: int) -> Iterator[TextIOWrapper]:
+    """The text of a file from a byte on, line ends as they are; what is no CSV is said in a sentence."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(place)
+            yield TextIOWrapper(file, encoding="utf-8" if place else "utf-8-sig", newline="")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is neither CSV in UTF-8 nor Parquet: a byte is no UTF-8, {error.reason}") from error
+    except csv.Error as error:
+        raise InputError(f"{path} is neither CSV in UTF-8 nor Parquet: {error}") from error
