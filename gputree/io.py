@@ -156,6 +156,8 @@ def whole_file(path: Path_) -> Iterator[IO[bytes]]:
             shutil.copymode(target, part)
         os.replace(part, target)
     except OSError as error:
+        if error.errno is None:
+            raise
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         part.unlink(missing_ok=True)

@@ -94,11 +94,16 @@ def class_numbers(values: NDArray[Any], labels: Sequence[Any]) -> tuple[NDArray[
     def key_of(value: Any) -> Any:
         return str(value).lower() if booleans else label_key(value)
 
-    number = {key_of(label): i for i, label in enumerate(labels)}
     names = [str(label) for label in labels]
+    keys = [key_of(label) for label in labels]
+    number = {key: i for i, key in enumerate(keys) if keys.count(key) == 1}  # 1 and 01 are one number, two labels
+    exact = {name: i for i, name in enumerate(names)}
     codes = np.empty(values.size, np.int64)
     for i, value in enumerate(values.tolist()):
         key = key_of(value)
+        if str(value) in exact:
+            codes[i] = exact[str(value)]
+            continue
         if key not in number:
             number[key] = len(names)
             names.append(f"{value:g}" if isinstance(value, float) else str(value))

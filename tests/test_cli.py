@@ -295,13 +295,15 @@ def test_parquet(run: Run) -> None:
     )
     frame.write_parquet("t.parquet")
     out = run("fit", "t.parquet", "--target", "y", "-o", "model")
-    assert value(out, "table") == "4 rows, 5 features (3 of text)"
+    assert value(out, "table") == "4 rows, 5 features (2 of text)"  # booleans are numbers
     assert value(out, "target") == "y: booleans"
     assert value(out, "missing") == "5 cells"
     assert gputree.load("model").classes_.dtype == bool
     assert value(run("evaluate", "model", "t.parquet"), "accuracy") == value(out, "training").split()[1]
     frame.write_csv("t.csv")
     assert value(run("evaluate", "model", "t.csv"), "accuracy") == value(out, "training").split()[1]
+    run("fit", "t.csv", "--target", "y", "-o", "text")  # which knows true and false as text
+    assert run("predict", "text", "t.parquet", "--proba") == run("predict", "text", "t.csv", "--proba")
     frame.clear().write_parquet("empty.parquet")
     assert "no rows" in run.fails("fit", "empty.parquet", "--target", "y")
     frame.with_columns(day=pd.Timestamp("2024-01-01").to_pydatetime()).write_parquet("t.parquet")
@@ -747,3 +749,10 @@ def test_everything_runs_where_no_frame_library_is(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-c", code, *argv], env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         assert done.stdout
+
+
+def test_labels_of_one_number_stay_apart(run: Run) -> None:
+    """Postal codes: 1 and 01 are two labels, though they read as one number."""
+    write("t.csv", "x,t", *(f"{i},{('1', '01', 'a')[i % 3]}" for i in range(12)))
+    run("fit", "t.csv", "--target", "t", "-o", "model")
+    assert value(run("evaluate", "model", "t.csv"), "accuracy") == "1.0000"

@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import compute
 
-from gputree.core.schema import Feature
+from gputree.core.schema import Feature, Kind
 from gputree.readers import delimited, regular
-from gputree.readers.cells import InputError, as_numbers
+from gputree.readers.cells import InputError, as_numbers, booleans_as_known, spellings
 from gputree.readers.tables import is_parquet, read_table
 
 LIBRARIES = ("polars", "pyarrow")
@@ -188,6 +188,14 @@ def test_no_library_reads_a_number_that_python_does_not(cast: Callable[[str], fl
     found = cast(text)
     if found is not None:
         np.testing.assert_array_equal(as_numbers([text]), [found])
+
+
+def test_booleans_as_files_write_them() -> None:
+    assert [spellings((False, True))[text] for text in ("true", "TRUE", "True", "false")] == [True, True, True, False]
+    assert "true" not in spellings(("True",))
+    text = Feature("a", Kind.CATEGORICAL, ("false", "true", "x"))
+    assert booleans_as_known([True, None, False, "x"], text) == ["true", None, "false", "x"]
+    assert booleans_as_known([True, None], Feature("a")) == [True, None]
 
 
 @pytest.mark.parametrize("library", [None, *LIBRARIES])

@@ -45,3 +45,9 @@ def test_the_house_lists_what_is_there() -> None:
     house = blocks("text")[2]
     for place in re.findall(r"^(\S+)  ", house, flags=re.MULTILINE):
         assert (Path(__file__).parents[1] / place).exists(), place
+
+
+def test_the_accuracy_it_names_is_that_of_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
+    (named,) = re.findall(r"rows held out \((0\.\d+)\)", README)
+    assert cli.main(["demo", "--rows", "2000"]) == 0
+    assert f"accuracy {named} on 114 rows" in capsys.readouterr().out

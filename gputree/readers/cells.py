@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from gputree.core.schema import Feature
 
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null"})  # cells that hold nothing
-TRUTH = {"true": "1", "True": "1", "TRUE": "1", "false": "0", "False": "0", "FALSE": "0"}
-
-BOOLEANS = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}
+BOOLEANS = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}  # as a model knows numbers
 
 Wanted: TypeAlias = "Mapping[str, Feature | None]"  # columns to read, and what the model knows of each
 
@@ -30,11 +28,6 @@ def as_numbers(cells: Sequence[str]) -> NDArray[np.float64]:
         return np.array(list(map(float, cells)), np.float64)
     except ValueError:
         return np.array([np.nan if cell in MISSING else float(cell) for cell in cells], np.float64)
-
-
-def as_known_numbers(cells: Sequence[str]) -> NDArray[np.float64]:
-    """As `as_numbers` where a model knows numbers: booleans are 0 and 1, as they are in frames."""
-    return as_numbers([TRUTH.get(cell, cell) for cell in cells])
 
 
 def is_number(cell: str) -> bool:
@@ -61,8 +54,14 @@ def object_array(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def spellings(categories: Sequence[Any]) -> dict[Any, Any]:
-    """How a file may write each category: booleans as True, true or TRUE or themselves, all others as they are."""
+def spellings(categories: Sequence[Any]) -> dict[str, Any]:
+    """How a file may write each category: booleans as True, true or TRUE, all others as they are."""
     texts = {str(c): c for c in categories}
-    booleans = {c: value for c, text in TRUTH.items() if (value := texts.get(c)) is not None and text}
-    return texts | booleans
+    booleans = [c for c in categories if isinstance(c, bool)]
+    return texts | {text: c for c in booleans for text in (str(c).lower(), str(c).upper())}
+
+
+def booleans_as_known(values: list[Any], feature: Feature | None) -> list[Any]:
+    """Booleans as the text that the model knows of a CSV file, such as ``true``; all others as they are."""
+    written = {BOOLEANS[c] == "1": c for c in feature.categories if c in BOOLEANS} if feature else {}
+    return [written.get(value, value) if isinstance(value, bool) else value for value in values] if written else values

@@ -156,12 +156,20 @@ def read_problem(path: str, plan: Plan, drop: bool) -> Problem:
     """Features, target and weights of a table, the learner that fits them, and what is odd about them."""
     table = dict(zip(plan.wanted, read_table(path, dict.fromkeys(plan.wanted)).arrays, strict=True))
     found = tuple(advice(table, plan.features, plan.target))
-    X = Columns(plan.features, tuple(table[name] for name in plan.features))
+    X = Columns(plan.features, tuple(as_feature(table[name]) for name in plan.features))
     keep = with_target(table[plan.target], plan.target, drop)
     weight = checked_weight(table[plan.weight][keep], plan.weight) if plan.weight else None
     X = replace(X, arrays=tuple(array[keep] for array in X.arrays))
     y, learner, reason = judge(table[plan.target][keep])
     return Problem(X, y, weight, learner, reason, categories(X), found)
+
+
+def as_feature(array: NDArray[Any]) -> NDArray[Any]:
+    """A column to learn from: booleans are the numbers 0 and 1, as they are in frames."""
+    known = [value for value in array.tolist() if value is not None] if array.dtype == object else []
+    if not known or not all(isinstance(value, bool) for value in known):
+        return array
+    return np.array([np.nan if value is None else value for value in array.tolist()], np.float64)
 
 
 def with_target(y: NDArray[Any], name: str, drop: bool) -> NDArray[np.bool_]:

@@ -17,9 +17,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.schema import Feature
 from gputree.io import HEADER, load
 from gputree.learners.tables import Columns
-from gputree.readers.cells import InputError, Wanted, object_array
+from gputree.readers.cells import InputError, Wanted, booleans_as_known, object_array
 from gputree.readers.delimited import Form, read_csv, read_form, require_rows
 from gputree.report import cut_list
 
@@ -49,7 +50,7 @@ def read_table(path: str, wanted: Wanted | None = None) -> Columns:
     if isinstance(source, Form):
         return read_csv(source, wanted)
     require_rows(path, len(source))
-    return Columns(tuple(wanted), tuple(parquet_column(source[name]) for name in wanted))
+    return Columns(tuple(wanted), tuple(parquet_column(source[name], wanted[name]) for name in wanted))
 
 
 def require_column(name: str, names: Sequence[str], path: str) -> None:
@@ -116,14 +117,14 @@ def read_parquet(path: str) -> nw.DataFrame[Any]:
         raise InputError(f"{path} is no Parquet file that {library} reads: {error}") from error
 
 
-def parquet_column(column: nw.Series[Any]) -> NDArray[Any]:
+def parquet_column(column: nw.Series[Any], feature: Feature | None) -> NDArray[Any]:
     """One column as floats with NaN, or objects with None."""
     if column.dtype.is_numeric():
         if column.dtype != nw.Float32 or column.null_count():
             column = column.cast(nw.Float64())
         return np.asarray(column.to_numpy(), dtype=None if column.dtype == nw.Float32 else np.float64)
     if isinstance(column.dtype, nw.String | nw.Boolean | nw.Categorical | nw.Enum):
-        return object_array(column.to_list())
+        return object_array(booleans_as_known(column.to_list(), feature))
     raise InputError(
         f"column {column.name!r} has type {column.dtype}, which is neither number, text, boolean nor category; "
         "leave it out with --exclude, or convert it"
