@@ -352,6 +352,7 @@ TABLE = ("width,height,kind", "1,2,a", "2,3,b", "3,,a", "4,5,b")
         (TABLE, "fit t.csv --target kind --class-weight {'a':2", "--class-weight {'a':2 is no Python literal; close"),
         (TABLE, "fit t.csv --target kind --class-weight {'a':2,'no':1}", "names 'no', which is no class of column 'ki"),
         (TABLE, "fit t.csv --target kind --class-weight {'no':1}", "its classes are 'a', 'b'"),
+        (TABLE, "fit t.csv --target kind --class-weight {'a':'x'}", "gives 'a' the weight 'x'; weights are numbers"),
         (TABLE, "fit t.csv --target kind --sample-weight wide", "t.csv has no column 'wide'; did you mean 'width'"),
         (TABLE, "fit t.csv --target kind --sample-weight kind", "cannot be both --target and --sample-weight"),
         (

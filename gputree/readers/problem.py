@@ -89,14 +89,17 @@ def check_parameters(learner: str | None, given: Parameters) -> None:
 
 
 def check_class_weight(weights: Any, y: NDArray[Any], target: str) -> None:
-    """Refuse a weight for a label that is no class."""
-    classes = sorted(set(y.tolist())) if isinstance(weights, dict) else []
-    odd = next((label for label in weights if label not in classes), None) if classes else None
-    if odd is not None:
-        known = cut_list([repr(label) for label in classes])
-        raise InputError(
-            f"--class-weight names {odd!r}, which is no class of column {target!r}; its classes are {known}"
-        )
+    """Refuse a weight for a label that is no class, and one that is no number."""
+    if not isinstance(weights, dict):
+        return
+    classes = sorted(set(y.tolist()))
+    for label, weight in weights.items():
+        if label not in classes:
+            known = cut_list([repr(c) for c in classes])
+            what = f"{label!r}, which is no class of column {target!r}"
+            raise InputError(f"--class-weight names {what}; its classes are {known}")
+        if not isinstance(weight, int | float):
+            raise InputError(f"--class-weight gives {label!r} the weight {weight!r}; weights are numbers of 0 or more")
 
 
 # Columns
