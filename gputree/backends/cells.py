@@ -8,16 +8,14 @@ only show in time and memory. May import core.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.shard import Shard
 from gputree.core.schema import Book, run_starts
 from gputree.core.target import Layout, Target
-
-if TYPE_CHECKING:
-    from gputree.backends.oracle import Shard
 
 DENSE = 4  # counters per row up to which the dense form is used (measured: sorting a row costs about ten counters)
 

@@ -1,0 +1,53 @@
+"""What the NumPy backend keeps of a table: codes by column, and rows grouped by node. May import core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.core.forest import ranges
+from gputree.core.schema import Book
+from gputree.core.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Codes:
+    """Codes of every column (n,), one or two bytes each, and what they mean; n_codes i8 (F,)."""
+
+    columns: tuple[NDArray[Any], ...]
+    book: Book
+    n_codes: NDArray[np.int64]
+
+
+@dataclass(slots=True)
+class Shard:
+    """Rows grouped by node: node i holds rows[start[i] : stop[i]]."""
+
+    codes: Codes
+    target: Target
+    rows: NDArray[np.intp]
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+
+    def size(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
+        """Rows of nodes (k,)."""
+        size: NDArray[np.int64] = self.stop[nodes] - self.start[nodes]
+        return size
+
+    def rows_of(self, nodes: NDArray[Any]) -> NDArray[np.intp]:
+        """Rows of nodes, node by node."""
+        size = self.size(nodes)
+        if nodes.size and bool((self.start[nodes[1:]] == self.stop[nodes[:-1]]).all()):
+            return self.rows[self.start[nodes[0]] : self.stop[nodes[-1]]]
+        return self.rows[ranges(self.start[nodes], size)]
+
+    def place(self, nodes: NDArray[Any], start: NDArray[Any], stop: NDArray[Any]) -> None:
+        """Record the ranges of new nodes."""
+        top = int(nodes.max(initial=-1)) + 1
+        if top > self.start.size:
+            grow = np.zeros(max(top, 2 * self.start.size) - self.start.size, np.int64)
+            self.start, self.stop = np.concatenate([self.start, grow]), np.concatenate([self.stop, grow])
+        self.start[nodes], self.stop[nodes] = start, stop
