@@ -9,6 +9,7 @@ import shutil
 import sys
 import textwrap
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -96,7 +97,8 @@ def class_numbers(values: NDArray[Any], labels: Sequence[Any]) -> tuple[NDArray[
 
     names = [str(label) for label in labels]
     keys = [key_of(label) for label in labels]
-    number = {key: i for i, key in enumerate(keys) if keys.count(key) == 1}  # 1 and 01 are one number, two labels
+    times = Counter(keys)
+    number = {key: i for i, key in enumerate(keys) if times[key] == 1}  # 1 and 01 are one number, two labels
     exact = {name: i for i, name in enumerate(names)}
     codes = np.empty(values.size, np.int64)
     for i, value in enumerate(values.tolist()):

@@ -36,8 +36,7 @@ class Entries:
     def of(cls, shard: Shard, nodes: NDArray[Any]) -> Entries:
         """Entries of nodes, one segment each."""
         target: Target = shard.target
-        row = shard.rows_of(nodes)
-        seg = np.repeat(np.arange(nodes.size), shard.size(nodes))
+        seg, row = shard.segments(nodes)
         units = target.weights.units
         return cls(
             seg,

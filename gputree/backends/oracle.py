@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from gputree.backends.cells import Cells, Entries, count_cells
 from gputree.backends.protocol import Bags, CodeSpec, Work
-from gputree.backends.scan import Best, Nodes, blank, scan_cells
+from gputree.backends.scan import Found, Lookup, Nodes, blank, scan_cells
 from gputree.backends.shard import Codes, Shard
 from gputree.backends.walk import lookup_keys, walk
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test, ranges
 from gputree.core.schema import Book, Cuts, Kind, numeric_cuts
-from gputree.core.splits import Candidates, Search, Slots, Splits
+from gputree.core.splits import TEST, Candidates, Search, Slots, Splits
 from gputree.core.summary import order_free_sums
 from gputree.core.target import Target
 
@@ -136,12 +136,11 @@ class Oracle:
         k, m = table.features.shape
         best = blank(k * m)
         nodes = Nodes.of(slots, table.shard.target.layout, search)
-        lookups: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+        lookups: list[Lookup] = []
         for cells in table.chunks():
             self.work.cells += cells.code.size
-            self.work.table_bytes = max(
-                self.work.table_bytes, 2 * cells.stats.nbytes + cells.code.nbytes
-            )  # with its running sums
+            own = 2 * cells.stats.nbytes + cells.code.nbytes  # with its running sums
+            self.work.table_bytes = max(self.work.table_bytes, own)
             for found, lookup in scan_cells(cells, m, nodes):
                 best.put(found)
                 if lookup is not None:
@@ -151,18 +150,19 @@ class Oracle:
     def children(self, shard: Shard, splits: Splits) -> NDArray[np.int64]:
         """Sum the rows of every branch."""
         entries = Entries.of(shard, splits.node)
-        return entries.add_up(branches(shard, splits, entries), int(splits.n_branches.sum()))
+        branch = branches(shard, splits, entries.seg, entries.row)
+        return entries.add_up(branch, int(splits.n_branches.sum()))
 
     def partition(self, shard: Shard, splits: Splits, children: NDArray[np.int32]) -> None:
         """Sort the rows of the split nodes by branch, keeping their order inside a branch."""
-        entries = Entries.of(shard, splits.node)
-        branch = branches(shard, splits, entries)
+        seg, row = shard.segments(splits.node)
+        branch = branches(shard, splits, seg, row)
         counts = np.bincount(branch, minlength=children.size)
         size = shard.size(splits.node)
         inside = np.cumsum(counts) - counts  # place of each branch if the split nodes stood side by side
         shift = np.repeat(shard.start[splits.node] - (np.cumsum(size) - size), splits.n_branches)
         order = np.sort((branch << 32) | np.arange(branch.size)) & 0xFFFFFFFF  # a stable sort by branch
-        shard.rows[ranges(shard.start[splits.node], size)] = entries.row[order]
+        shard.rows[ranges(shard.start[splits.node], size)] = row[order]
         shard.place(children, inside + shift, inside + shift + counts)
 
     def extent(self, shard: Shard, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -173,7 +173,7 @@ class Oracle:
         full = size > 0
         if target.sums is None or not full.any():
             return result
-        row = shard.rows[ranges(shard.start[nodes], size)]
+        row = shard.rows_of(nodes)
         starts = (np.cumsum(size) - size)[full]
         for o, y in enumerate(target.sums.y):
             result[full, o, 0] = np.minimum.reduceat(y[row], starts)
@@ -226,19 +226,13 @@ def column_blocks(X: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
         yield first, np.ascontiguousarray(X[:, first : first + width].T)
 
 
-def branches(shard: Shard, splits: Splits, entries: Entries) -> NDArray[np.int64]:
-    """Number of the branch of every row of the split nodes, counted over all splits."""
-    seg = entries.seg
+def branches(shard: Shard, splits: Splits, seg: NDArray[np.int64], row: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Number of the branch of every row of the split nodes, counted over all splits; seg is the place of its split."""
     code = np.empty(seg.size, np.int64)
-    one = int(splits.feature[0]) if len(splits) and bool((splits.feature == splits.feature[0]).all()) else -1
-    feature = splits.feature[seg] if one < 0 else None
+    feature = splits.feature[seg]
     for f in np.unique(splits.feature):
-        column = shard.codes.columns[f]
-        if feature is None:
-            code[:] = column[entries.row]
-        else:
-            here = np.flatnonzero(feature == f)
-            code[here] = column[entries.row[here]]
+        here = np.flatnonzero(feature == f)
+        code[here] = shard.codes.columns[f][row[here]]
     branch = (code > splits.cut[seg]).astype(np.int64)
     lookup = (splits.kind == Test.LOOKUP)[seg] & (code != 0)
     if lookup.any():
@@ -250,23 +244,15 @@ def branches(shard: Shard, splits: Splits, entries: Entries) -> NDArray[np.int64
     return branch + (np.cumsum(splits.n_branches) - splits.n_branches)[seg]
 
 
-def candidates(
-    best: Best, shape: tuple[int, int], lookups: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]
-) -> Candidates:
+def candidates(best: Found, shape: tuple[int, int], lookups: list[Lookup]) -> Candidates:
     """The protocol's record of the best tests."""
     pair = np.concatenate([np.zeros(0, np.int64), *(p for p, _, _ in lookups)])
     order = np.argsort(pair, kind="stable")
     code = np.concatenate([np.zeros(0, np.uint16), *(c for _, c, _ in lookups)])[order]
     branch = np.concatenate([np.zeros(0, np.uint16), *(b for _, _, b in lookups)])[order]
     return Candidates(
-        best.score.reshape(shape),
-        best.gain.reshape(shape),
-        best.kind.reshape(shape),
-        best.cut.reshape(shape),
-        best.low.reshape(shape),
-        best.missing.reshape(shape),
-        best.n_branches.reshape(shape),
-        pair[order].astype(np.int64),
-        code.astype(np.uint16),
-        branch.astype(np.uint16),
+        **{name: getattr(best, name).reshape(shape) for name in TEST},
+        lookup_pair=pair[order].astype(np.int64),
+        lookup_code=code.astype(np.uint16),
+        lookup_branch=branch.astype(np.uint16),
     )

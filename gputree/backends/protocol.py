@@ -6,7 +6,7 @@ long as every integer and every choice equals the oracle's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -53,7 +53,6 @@ class Work:
     cells: int = 0
     table_bytes: int = 0
     batches: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)
 
 
 class Backend(Protocol):

@@ -7,7 +7,7 @@ missing" is the highest cut of all), then missing to the left.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from gputree.core.forest import Test
 from gputree.core.keys import Stream, draw, unit
 from gputree.core.schema import run_starts
 from gputree.core.scores import gains, gains_segmented, grid, parent
-from gputree.core.splits import NOT_MET, Scan, Search, Slots
+from gputree.core.splits import NOT_MET, TEST, Scan, Search, Slots
 from gputree.core.target import Layout
 
 BLOCK = 1 << 20  # channels of cuts scored at once: the temporaries of many classes stay small
@@ -40,29 +40,17 @@ class Found:
     missing: NDArray[np.int32]
     n_branches: NDArray[np.int32]
 
-
-@dataclass(frozen=True, slots=True)
-class Best:
-    """The best test so far of every pair, arrays (k * m,)."""
-
-    score: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    kind: NDArray[np.uint8]
-    cut: NDArray[np.int32]
-    low: NDArray[np.float64]
-    missing: NDArray[np.int32]
-    n_branches: NDArray[np.int32]
-
     def put(self, found: Found) -> None:
-        """Keep what is strictly better: among equals the first stays."""
+        """Where this holds every pair in order: keep what is strictly better; among equals the first stays."""
         better = found.score > self.score[found.pair]
-        for f in fields(self):
-            getattr(self, f.name)[found.pair[better]] = getattr(found, f.name)[better]
+        for name in TEST:
+            getattr(self, name)[found.pair[better]] = getattr(found, name)[better]
 
 
-def blank(size: int) -> Best:
+def blank(size: int) -> Found:
     """No test for any pair."""
-    return Best(
+    return Found(
+        np.arange(size),
         np.full(size, -np.inf),
         np.zeros(size),
         np.zeros(size, np.uint8),

@@ -44,6 +44,10 @@ class Shard:
             return self.rows[self.start[nodes[0]] : self.stop[nodes[-1]]]
         return self.rows[ranges(self.start[nodes], size)]
 
+    def segments(self, nodes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """Rows of nodes and the place of the node of each, ascending."""
+        return np.repeat(np.arange(nodes.size), self.size(nodes)), self.rows_of(nodes)
+
     def place(self, nodes: NDArray[Any], start: NDArray[Any], stop: NDArray[Any]) -> None:
         """Record the ranges of new nodes."""
         top = int(nodes.max(initial=-1)) + 1

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.criteria import Criterion
-from gputree.core.forest import Test, ranges
+from gputree.core.forest import ranges
 from gputree.core.schema import Kind
 
 NOT_MET = -1  # branch of missing values where the node met none
+TEST = ("score", "gain", "kind", "cut", "low", "missing", "n_branches")  # fields that every record of tests has
 
 
 class Scan(IntEnum):
@@ -91,8 +92,8 @@ class Slots:
 class Candidates:
     """Best test of every slot and feature, arrays (k, m); ``score`` is -inf where none is admissible.
 
-    ``cut`` is the last code to the left (0: missing alone is split off), ``low`` the raw threshold, ``missing`` the
-    branch of missing values or NOT_MET. Tests with a lookup list their cells: the flat number of the slot-feature
+    ``cut`` is the last code to the left, ``low`` the raw threshold (+inf where missing alone is split off), ``missing``
+    the branch of missing values or NOT_MET. Tests with a lookup list their cells: the flat number of the slot-feature
     pair (ascending), code, branch.
     """
 
@@ -133,33 +134,11 @@ class Splits:
         count = np.diff(self.lookup_ptr)[which]
         cells = ranges(self.lookup_ptr[:-1][which], count)
         return Splits(
-            self.node[which],
-            self.feature[which],
-            self.score[which],
-            self.gain[which],
-            self.kind[which],
-            self.cut[which],
-            self.low[which],
-            self.missing[which],
-            self.n_branches[which],
-            np.concatenate([[0], np.cumsum(count)]).astype(np.int64),
-            self.lookup_code[cells],
-            self.lookup_branch[cells],
+            **{name: getattr(self, name)[which] for name in ("node", "feature", *TEST)},
+            lookup_ptr=np.concatenate([[0], np.cumsum(count)]).astype(np.int64),
+            lookup_code=self.lookup_code[cells],
+            lookup_branch=self.lookup_branch[cells],
         )
-
-    def branch_of(self, i: int, n_codes: int) -> NDArray[np.int64]:
-        """The whole map of split i over codes 0 (missing) to n_codes; -1 where the node met no such code."""
-        codes = np.arange(n_codes + 1)
-        branch = np.full(n_codes + 1, -1)
-        if self.kind[i] == Test.LOOKUP:
-            cells = slice(*self.lookup_ptr[i : i + 2])
-            branch[self.lookup_code[cells]] = self.lookup_branch[cells]
-        else:
-            branch[1:] = codes[1:] > self.cut[i]
-            if self.low[i] == np.inf and self.cut[i] == 0:
-                branch[1:] = 0
-        branch[0] = self.missing[i]
-        return branch
 
 
 def choose(found: Candidates, features: NDArray[np.int32], slots: Slots, turn: int) -> tuple[Splits, NDArray[np.intp]]:
@@ -169,10 +148,9 @@ def choose(found: Candidates, features: NDArray[np.int32], slots: Slots, turn: i
     an admissible test decide.
     """
     score = np.where(features >= 0, found.score, -np.inf)
-    if features.shape[1] > turn:
-        number = np.arange(features.shape[1]) // turn
-        good = (score > -np.inf).argmax(axis=1) // turn
-        score = np.where(number == good[:, None], score, -np.inf)
+    number = np.arange(features.shape[1]) // turn
+    good = (score > -np.inf).argmax(axis=1) // turn if features.size else np.zeros(len(score), np.intp)
+    score = np.where(number == good[:, None], score, -np.inf)
     best = score.max(axis=1, initial=-np.inf)
     tied = np.where(score == best[:, None], features, np.iinfo(np.int32).max)
     column = tied.argmin(axis=1)
@@ -182,18 +160,12 @@ def choose(found: Candidates, features: NDArray[np.int32], slots: Slots, turn: i
     count = np.searchsorted(found.lookup_pair, pair, side="right") - first
     cells = ranges(first, count)
     chosen = Splits(
-        slots.id[places],
-        features.reshape(-1)[pair],
-        found.score.reshape(-1)[pair],
-        found.gain.reshape(-1)[pair],
-        found.kind.reshape(-1)[pair],
-        found.cut.reshape(-1)[pair],
-        found.low.reshape(-1)[pair],
-        found.missing.reshape(-1)[pair],
-        found.n_branches.reshape(-1)[pair],
-        np.concatenate([[0], np.cumsum(count)]).astype(np.int64),
-        found.lookup_code[cells],
-        found.lookup_branch[cells],
+        node=slots.id[places],
+        feature=features.reshape(-1)[pair],
+        **{name: getattr(found, name).reshape(-1)[pair] for name in TEST},
+        lookup_ptr=np.concatenate([[0], np.cumsum(count)]).astype(np.int64),
+        lookup_code=found.lookup_code[cells],
+        lookup_branch=found.lookup_branch[cells],
     )
     return chosen, places
 

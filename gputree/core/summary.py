@@ -81,17 +81,25 @@ def describe_sums(forest: Forest, target: Target, criterion: Criterion, leaves: 
     at.mean[leaf], at.rest[leaf], at.loss[leaf] = leaves.mean, leaves.rest, leaves.loss
     by_depth = np.argsort(forest.depth, kind="stable")
     ends = np.searchsorted(forest.depth[by_depth], np.arange(forest.max_depth + 2))
+    weight = target.layout.weight(forest.stats.T)
+    share = np.where(forest.parent < 0, 1.0, weight / weight[forest.parent])[:, None]  # of the parent's weight
     for first, stop in zip(ends[-2:0:-1], ends[:1:-1], strict=True):
-        join_children(forest, target, criterion, at, by_depth[first:stop])
+        join_children(forest, target, criterion, at, by_depth[first:stop], share)
     impurity = np.minimum(at.loss.sum(axis=1), LARGEST) / target.layout.n_outputs
     return replace(forest, value=at.mean, impurity=impurity)
 
 
-def join_children(forest: Forest, target: Target, criterion: Criterion, at: Figures, node: NDArray[np.intp]) -> None:
-    """Write the figures of the parents of all nodes of one depth."""
+def join_children(
+    forest: Forest,
+    target: Target,
+    criterion: Criterion,
+    at: Figures,
+    node: NDArray[np.intp],
+    shares: NDArray[np.float64],
+) -> None:
+    """Write the figures of the parents of all nodes of one depth; shares f8 (N, 1) of their parents' weight."""
     parent, inverse = np.unique(forest.parent[node], return_inverse=True)
-    weight = target.layout.weight(forest.stats.T)
-    share = (weight[node] / weight[parent][inverse])[:, None]
+    share = shares[node]
     base = at.mean[forest.first_child[parent]]
     away = (at.mean[node] - base[inverse]) + at.rest[node]
     shift = np.zeros(base.shape)

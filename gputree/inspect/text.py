@@ -212,10 +212,12 @@ class Tests:
         """A line a branch that met rows, and one that counts the others."""
         name, categories = self.names[node.feature], self.schema.features[node.feature].categories
         codes, branch_of = node.lookup
+        order = np.argsort(branch_of, kind="stable")
+        groups = np.split(codes[order], np.searchsorted(branch_of[order], np.arange(1, len(node.children))))
         missing, unseen = int(self.forest.missing[node.id]), int(self.forest.unseen[node.id])
         found = []
-        for branch, child in enumerate(node.children):
-            met = self.readable([categories[code - 1] for code in codes[branch_of == branch]])
+        for branch, (child, own_codes) in enumerate(zip(node.children, groups, strict=True)):
+            met = self.readable([categories[code - 1] for code in own_codes])
             if met or branch in (missing, unseen):
                 own = [f"{name} {category_text(met)}"] if met else []
                 own += ["or missing" if own else f"{name} is missing"] if branch == missing else []

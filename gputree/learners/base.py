@@ -328,5 +328,4 @@ class BaseTree(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
         return tags

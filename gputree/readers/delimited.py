@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import itertools
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def read_form(path: str) -> Form:
         names = next(records(file, delimiter), [])
     if not names:
         raise InputError(f"{path} is empty; a table begins with a line of column names")
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
         raise InputError(f"{path} has two columns called {twice!r}; give each its own name")
     if all(is_number(name) for name in names):
