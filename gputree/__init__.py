@@ -7,39 +7,66 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from gputree.inspect.convert import from_sklearn, to_sklearn
+    from gputree.inspect.dump import export_dict, trees_to_dataframe
+    from gputree.inspect.graphviz import export_graphviz
+    from gputree.inspect.html import tree_html
+    from gputree.inspect.plot import plot_tree
+    from gputree.inspect.split_table import split_table
     from gputree.inspect.text import export_text
     from gputree.io import load, save
-    from gputree.learners.trees import (
-        DecisionTreeClassifier,
-        DecisionTreeRegressor,
-        ExtraTreeClassifier,
-        ExtraTreeRegressor,
-    )
+    from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+    from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
+
+_HOMES = {
+    "DecisionTreeClassifier": "gputree.learners.trees",
+    "DecisionTreeRegressor": "gputree.learners.trees",
+    "ExtraTreeClassifier": "gputree.learners.extra_trees",
+    "ExtraTreeRegressor": "gputree.learners.extra_trees",
+    "export_dict": "gputree.inspect.dump",
+    "export_graphviz": "gputree.inspect.graphviz",
+    "export_text": "gputree.inspect.text",
+    "from_sklearn": "gputree.inspect.convert",
+    "load": "gputree.io",
+    "plot_tree": "gputree.inspect.plot",
+    "save": "gputree.io",
+    "split_table": "gputree.inspect.split_table",
+    "to_sklearn": "gputree.inspect.convert",
+    "tree_html": "gputree.inspect.html",
+    "trees_to_dataframe": "gputree.inspect.dump",
+}
+_MODULES = ("datasets", "impurity")
 
 __all__ = [
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",
     "ExtraTreeRegressor",
+    "datasets",
+    "export_dict",
+    "export_graphviz",
     "export_text",
+    "from_sklearn",
+    "impurity",
     "load",
+    "plot_tree",
     "save",
+    "split_table",
+    "to_sklearn",
+    "tree_html",
+    "trees_to_dataframe",
 ]
-
-_HOMES = {
-    "export_text": "gputree.inspect.text",
-    "load": "gputree.io",
-    "save": "gputree.io",
-}
 
 
 def __getattr__(name: str) -> Any:
     """Import public names when they are first used, so that ``import gputree`` itself is quick."""
-    if name not in __all__:
-        raise AttributeError(f"module 'gputree' has no attribute {name!r}; it offers {', '.join(__all__)}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES.get(name, "gputree.learners.trees")), name)
+    if name in _MODULES:
+        return import_module(f"gputree.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gputree' has no attribute {name!r}; it offers {', '.join(__all__)}")
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

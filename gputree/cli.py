@@ -30,8 +30,10 @@ from gputree.backends import report as backend_report
 from gputree.core.forest import Test
 from gputree.core.schema import Kind
 from gputree.datasets import load_penguins, make_higgs_like
-from gputree.inspect.text import export_text, shortened
-from gputree.io import ESTIMATORS, require_place, save, whole_file
+from gputree.inspect.text import export_text
+from gputree.inspect.words import shortened
+from gputree.io import require_place, save, whole_file
+from gputree.learners import ESTIMATORS
 from gputree.learners.tables import Columns
 from gputree.readers.cells import InputError, is_missing
 from gputree.readers.problem import (
@@ -47,6 +49,7 @@ from gputree.readers.problem import (
     make_plan,
     option,
     read_problem,
+    with_split,
     with_target,
 )
 from gputree.readers.tables import load_model, other_column, read_table
@@ -65,6 +68,7 @@ from gputree.report import (
     scores,
     show,
     show_classes,
+    tree_size,
     wrapped,
     write_csv,
 )
@@ -205,8 +209,9 @@ def run_fit(args: argparse.Namespace) -> None:
     Without --learner, the target decides: text, booleans and whole numbers with
     at most 20 distinct values are classes (DecisionTreeClassifier), other numbers
     are not (DecisionTreeRegressor). Columns of numbers are tested by thresholds,
-    columns of text by one branch a category. Empty cells and NA, N/A, NaN, nan,
-    NULL and null are missing.
+    columns of text or booleans by the best subset of their categories; where there
+    are more than two classes, by one branch a category (--categorical-split). Empty
+    cells and NA, N/A, NaN, nan, NULL and null are missing.
     """
     if args.output:
         require_place(args.output)
@@ -216,13 +221,13 @@ def run_fit(args: argparse.Namespace) -> None:
     plan = make_plan(args)
     check_signs(given.get("monotonic_cst"), plan.features)
     problem = read_problem(args.table, plan, args.drop_missing)
-    model = make_learner(learner_name(args.learner or problem.learner), given, args.verbose)
+    learner = learner_name(args.learner or problem.learner)
+    model = make_learner(learner, with_split(given, learner, problem), args.verbose)
     check_class_weight(given.get("class_weight"), problem.y, plan.target)
-    show_problem(problem, plan, type(model).__name__)
+    show_problem(problem, plan, model)
     with warnings.catch_warnings():  # the advice above says it in the words of a table
         warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
         model.fit(problem.X, problem.y, problem.weight)
-    model.feature_names_in_ = np.array(problem.X.columns, dtype=object)  # as a frame would have set it
     show_fit(model, problem)
     if args.output:
         save(model, args.output)
@@ -231,22 +236,22 @@ def run_fit(args: argparse.Namespace) -> None:
         complain("the model is not saved: give `-o MODEL`", "note")
 
 
-def show_problem(problem: Problem, plan: Plan, learner: str) -> None:
+def show_problem(problem: Problem, plan: Plan, model: Any) -> None:
     """Print what was read, and warn of what is odd about it."""
     missing = sum(int(is_missing(array).sum()) for array in problem.X.arrays)
-    features = f"{count(len(problem.X.columns), 'feature')} ({len(problem.words)} of text)"
+    features = f"{count(len(problem.X.columns), 'feature')} ({len(problem.words)} of categories)"
     show("table", f"{count(problem.y.size, 'row')}, {features}")
     if problem.words:
-        show("text", cut_line(problem.words))
+        show("categories", cut_line(problem.words))
     show("missing", count(missing, "cell"))
     show("target", f"{plan.target}: {problem.reason}")
     if problem.weight is not None:
         show("weights", f"{plan.weight}: {problem.weight.min():g} to {problem.weight.max():g}")
-    show("learner", learner)
-    same = (problem.y == problem.y[0]).all()
+    branches = ", a branch a category (--categorical-split)" if model.categorical_split == "multiway" else ""
+    show("learner", f"{type(model).__name__}{branches}")
     label = shortened(str(problem.y[0]), LONGEST)
-    constant = [f"column {plan.target!r} is {label} in every row, so the tree is one leaf"] if same else []
-    for sentence in (*problem.advice, *constant):
+    constant = f"column {plan.target!r} is {label} in every row, so the tree is one leaf"
+    for sentence in (*problem.advice, *([constant] if (problem.y == problem.y[0]).all() else [])):
         complain(sentence, "warning")
 
 
@@ -254,7 +259,7 @@ def show_fit(model: Any, problem: Problem) -> None:
     """Print what was grown."""
     forest, info = model.forest_, model.fit_info_
     rate = problem.y.size / max(info.seconds, 1e-9)
-    show("tree", f"{count(forest.n_nodes, 'node')}, {count(forest.n_leaves, 'leaf')}, depth {forest.max_depth}")
+    show("tree", tree_size(forest))
     show("time", f"{info.seconds:.2f} s, {rate:,.0f} rows/s ({info.backend} on {info.device})")
     found = scores(model, problem.X, problem.y, problem.weight)
     show("training", "; ".join(f"{name} {text}" for name, text in found))
@@ -327,7 +332,7 @@ def run_show(args: argparse.Namespace) -> None:
     model = load_model(args.model)
     forest, info, kinds = model.forest_, model.fit_info_, model.schema_.kinds
     print(model)
-    show("size", f"{count(forest.n_nodes, 'node')}, {count(forest.n_leaves, 'leaf')}, depth {forest.max_depth}")
+    show("size", tree_size(forest))
     rows = int(model.layout_.count(forest.stats.T)[0])
     words = int((kinds == Kind.CATEGORICAL).sum())
     used = np.unique(forest.feature[forest.kind != Test.LEAF]).size
@@ -371,7 +376,7 @@ def run_demo(args: argparse.Namespace) -> None:
     train, test = (Columns(features, tuple(table.column(f)[rows] for f in features)) for rows in (~held_out, held_out))
     y = table.column(table.target)
     print(f"Palmer penguins: {table.target} learnt from {count(train.shape[0], 'row')}, every third row held out\n")
-    model = gputree.DecisionTreeClassifier(max_leaf_nodes=9).fit(train, y[~held_out])
+    model = gputree.DecisionTreeClassifier(categorical_split="multiway", max_leaf_nodes=9).fit(train, y[~held_out])
     print(export_text(model, feature_names=features))
     show("held out", f"accuracy {np.mean(model.predict(test) == y[held_out]):.4f} on {count(test.shape[0], 'row')}")
     show("fingerprint", model.fingerprint())
@@ -384,7 +389,7 @@ def run_demo(args: argparse.Namespace) -> None:
     large.fit(X[: args.rows], labels[: args.rows])
     seconds = time.perf_counter() - begin
     info = large.fit_info_
-    show("tree", f"{count(large.forest_.n_nodes, 'node')}, {count(large.get_n_leaves(), 'leaf')}")
+    show("tree", tree_size(large.forest_))
     show("time", f"{seconds:.2f} s, {args.rows / seconds:,.0f} rows/s ({info.backend} on {info.device})")
     right = large.predict(X[args.rows :]) == labels[args.rows :]
     show("held out", f"accuracy {np.mean(right):.4f} on {count(extra, 'row')}")

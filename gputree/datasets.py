@@ -1,4 +1,4 @@
-"""Small real tables that travel with the package, and generators of large ones.
+"""Small real and textbook tables that travel with the package, and generators of others.
 
 Nothing here is fetched from a network. Sources and licences of the tables are in ``gputree/data/SOURCES.md``.
 """
@@ -6,111 +6,76 @@ Nothing here is fetched from a network. Sources and licences of the tables are i
 from __future__ import annotations
 
 import csv
-import operator
-from dataclasses import dataclass
+from collections.abc import Mapping
 from importlib import resources
-from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Table", "load_penguins", "make_higgs_like"]
+from gputree.generators import Sample, make_dnf, make_higgs_like, make_majority, make_parity, make_unanimity
+from gputree.table import Categories, Table
 
-FrameLibrary: TypeAlias = Literal["pandas", "polars", "pyarrow"]
-_FRAME_LIBRARIES: tuple[FrameLibrary, ...] = get_args(FrameLibrary)
+__all__ = [
+    "Table",
+    "load_classroom",
+    "load_lenses",
+    "load_penguins",
+    "load_restaurant",
+    "load_weather",
+    "make_dnf",
+    "make_higgs_like",
+    "make_majority",
+    "make_monks",
+    "make_parity",
+    "make_unanimity",
+]
 
-_PENGUIN_TEXT = frozenset({"species", "island", "sex"})
-_PENGUIN_SOURCE = (
+Weather: TypeAlias = Literal["nominal", "numeric", "unknown"]
+Restaurant: TypeAlias = Literal["aima", "chapter"]
+Classroom: TypeAlias = Literal["dtl", "eight_patterns", "exercise_18_2", "papaya", "xor"]
+Problem: TypeAlias = Literal[1, 2, 3]
+
+_PENGUINS = (
     "Horst AM, Hill AP, Gorman KB (2020), palmerpenguins, doi:10.5281/zenodo.3960218; data by Gorman KB, Williams TD, "
     "Fraser WR (2014), PLoS ONE 9(3): e90081, doi:10.1371/journal.pone.0090081. Licence: CC0 1.0"
 )
+_WEATHER = "Quinlan JR (1986), Induction of decision trees, Machine Learning 1: 81-106, table 1. Facts"
+_GOLF = "Quinlan JR (1993), C4.5: Programs for Machine Learning, chapters 2 and 3. Facts"
+_LENSES = (
+    "Cendrowska J (1987), PRISM, International Journal of Man-Machine Studies 27: 349-370; UCI Machine Learning "
+    "Repository, Lenses. Licence: CC BY 4.0"
+)
+_RESTAURANT = "Russell S, Norvig P, Artificial Intelligence: A Modern Approach, after Procaccia AD, lecture 16. Facts"
+_SHALEV_SHWARTZ = "Shalev-Shwartz S, Ben-David S (2014), Understanding Machine Learning"
+_MONKS = "Thrun SB and others (1991), The MONK's problems, CMU-CS-91-197; cells and rules are theirs"
 
-_HIGGS_MEASURED = 21
-_HIGGS_COLUMNS = 28
-_HIGGS_WORDS = _HIGGS_MEASURED + 1  # 64-bit random words of a row: one a measured column, and one for the noise
-_HIGGS_NOISE = 0.8  # a tree of depth 10 then reaches about 75 %, a perfect model 79 %
-_CHUNK_ROWS = 16_384
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A small table: named columns, one of them the target.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Column names, in the order of the source.
-    columns : tuple of ndarray of shape (n_rows,)
-        One array a name: float64 with NaN for a missing number, or object with None for a missing string.
-    target : str
-        Name of the column that a model usually predicts.
-    source : str
-        Who published the table, and its licence.
-
-    Examples
-    --------
-    >>> table = load_penguins()
-    >>> table.column("bill_length_mm")[:3]
-    array([39.1, 39.5, 40.3])
-    """
-
-    names: tuple[str, ...]
-    columns: tuple[NDArray[Any], ...]
-    target: str
-    source: str
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Give the column called `name`.
-
-        Parameters
-        ----------
-        name : str
-            One of ``names``.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The array itself, not a copy.
-
-        Raises
-        ------
-        ValueError
-            If the table has no such column.
-        """
-        if name not in self.names:
-            raise ValueError(f"no column {name!r} in this table; its columns are {', '.join(self.names)}")
-        return self.columns[self.names.index(name)]
-
-    def to_frame(self, library: FrameLibrary | None = None) -> Any:
-        """Give the table as a data frame.
-
-        Parameters
-        ----------
-        library : {"pandas", "polars", "pyarrow"}, optional
-            What to build the frame with; by default the first of these that is installed.
-
-        Returns
-        -------
-        pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            Shape (n_rows, n_columns): float64 and string columns; a missing cell is the library's own missing value.
-
-        Raises
-        ------
-        ImportError
-            If the library (or, by default, each of the three) is not installed.
-        ValueError
-            If `library` is none of the three.
-        """
-        found = _frame_library(library)
-        import narwhals as nw
-
-        data = {name: _cells(column) for name, column in zip(self.names, self.columns, strict=True)}
-        schema = {
-            name: nw.String() if column.dtype == object else nw.Float64()
-            for name, column in zip(self.names, self.columns, strict=True)
-        }
-        return nw.from_dict(data, schema=schema, backend=found).to_native()
+_OUTLOOK = ("sunny", "overcast", "rainy")
+_WINDY = ("TRUE", "FALSE")
+_YES_NO = ("N", "Y")
+_CLASSROOM_TABLES: Mapping[str, tuple[str, str, Categories]] = {  # target, source, categories
+    "dtl": (
+        "y",
+        "Lecture notes on decision tree learning that derive DTL(X, Y, features, probs). Facts",
+        {"f1": ("1", "2", "3"), "f2": ("1", "2", "3")},
+    ),
+    "eight_patterns": ("y", "Nilsson NJ, Introduction to Machine Learning, chapter 6, 6.2.2. Facts", {}),
+    "exercise_18_2": ("y", f"{_SHALEV_SHWARTZ}, exercise 18.2. Facts", {}),
+    "papaya": (
+        "tasty",
+        f"{_SHALEV_SHWARTZ}, chapter 18: the truth table of its first tree. Facts",
+        {"color": ("in range", "other"), "softness": ("gives slightly", "other")},
+    ),
+    "xor": ("y", "Procaccia AD, lecture 16. Facts", {"x1": ("f", "t"), "x2": ("f", "t")}),
+}
+_MONK_VALUES: Categories = {
+    "head_shape": ("round", "square", "octagon"),
+    "body_shape": ("round", "square", "octagon"),
+    "is_smiling": ("yes", "no"),
+    "holding": ("sword", "balloon", "flag"),
+    "jacket_color": ("red", "yellow", "green", "blue"),
+    "has_tie": ("yes", "no"),
+}
 
 
 def load_penguins() -> Table:
@@ -134,108 +99,234 @@ def load_penguins() -> Table:
     >>> sorted(set(table.column(table.target)))
     ['Adelie', 'Chinstrap', 'Gentoo']
     """
-    text = resources.files("gputree").joinpath("data/penguins.csv").read_text(encoding="utf-8")
-    names, *rows = csv.reader(text.splitlines())
-    columns = tuple(
-        _strings(cells) if name in _PENGUIN_TEXT else _numbers(cells)
-        for name, cells in zip(names, zip(*rows, strict=True), strict=True)
-    )
-    return Table(tuple(names), columns, target="species", source=_PENGUIN_SOURCE)
+    return _read("penguins", "species", _PENGUINS, text=("species", "island", "sex"))
 
 
-def make_higgs_like(n_rows: int, seed: int = 0) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Make a large, noisy two-class table with the shape of the HIGGS data: 28 columns, hard to learn.
-
-    Columns 0 to 20 are independent and bell-shaped ("measured"; mean 0, variance 1, about 2**18 distinct values).
-    Columns 21 to 27 are radii, distances and products of them, as the derived columns of HIGGS are. The class is the
-    sign of a non-linear score of both plus noise: the classes are balanced, the score alone is right for 79 % of the
-    rows, a decision tree of depth 10 grown on 400,000 rows for about 75 %.
+def load_weather(kind: Weather = "nominal") -> Table:
+    """Load Quinlan's 14 days with their weather, and whether to play.
 
     Parameters
     ----------
-    n_rows : int
-        Number of rows, at least 1.
-    seed : int, default=0
-        Non-negative. The first rows of a longer table with the same seed are the shorter table.
+    kind : {"nominal", "numeric", "unknown"}, default="nominal"
+        Whether temperature and humidity are words, or numbers (degrees Fahrenheit, per cent), or numbers with the
+        outlook of the twelfth day, which is overcast, missing.
 
     Returns
     -------
-    X : ndarray of shape (n_rows, 28), float32
-        No missing values.
-    y : ndarray of shape (n_rows,), int64
-        0 or 1.
+    Table
+        14 rows, 5 columns: ``outlook`` (sunny, overcast, rainy), ``temperature`` (hot, mild, cool, or a number),
+        ``humidity`` (high, normal, or a number), ``windy`` (TRUE, FALSE), and the target ``play`` (9 yes, 5 no).
+        Columns of words have their categories, in this order.
+
+    Raises
+    ------
+    ValueError
+        If `kind` is none of the three.
+
+    Notes
+    -----
+    Quinlan (1986), *Machine Learning* 1: 81-106, table 1; numbers and the missing outlook from Quinlan (1993), *C4.5*,
+    chapters 2 and 3. Facts of a teaching table, also known as golf and play tennis.
+
+    Examples
+    --------
+    >>> table = load_weather()
+    >>> table.categories["outlook"]
+    ('sunny', 'overcast', 'rainy')
+    """
+    _one_of("kind", kind, get_args(Weather))
+    if kind == "nominal":
+        words: Categories = {
+            "outlook": _OUTLOOK,
+            "temperature": ("hot", "mild", "cool"),
+            "humidity": ("high", "normal"),
+            "windy": _WINDY,
+        }
+        return _read("weather", "play", _WEATHER, words, ("play",))
+    table = _read("golf", "play", _GOLF, {"outlook": _OUTLOOK, "windy": _WINDY}, ("play",))
+    if kind == "unknown":
+        table.column("outlook")[11] = None
+    return table
+
+
+def load_lenses() -> Table:
+    """Load the contact lenses: what suits whom, for every combination of four attributes.
+
+    Returns
+    -------
+    Table
+        24 rows, 5 columns of words with their categories: ``age`` (young, pre-presbyopic, presbyopic),
+        ``spectacle-prescrip`` (myope, hypermetrope), ``astigmatism`` (no, yes), ``tear-prod-rate`` (reduced, normal),
+        and the target ``contact-lenses`` (5 soft, 4 hard, 15 none).
+
+    Notes
+    -----
+    Cendrowska (1987), *International Journal of Man-Machine Studies* 27: 349-370; UCI Machine Learning Repository,
+    *Lenses*. Licence: CC BY 4.0.
+
+    Examples
+    --------
+    >>> load_lenses().column("contact-lenses")[:2].tolist()
+    ['none', 'soft']
+    """
+    words: Categories = {
+        "age": ("young", "pre-presbyopic", "presbyopic"),
+        "spectacle-prescrip": ("myope", "hypermetrope"),
+        "astigmatism": ("no", "yes"),
+        "tear-prod-rate": ("reduced", "normal"),
+    }
+    return _read("lenses", "contact-lenses", _LENSES, words, ("contact-lenses",))
+
+
+def load_restaurant(variant: Restaurant = "aima") -> Table:
+    """Load the restaurant: twelve situations, and whether to wait for a table.
+
+    Parameters
+    ----------
+    variant : {"aima", "chapter"}, default="aima"
+        The table of the book, or that of the lecture notes, which differs in one cell: in the tenth row ``Est`` is
+        0-30 there, and 10-30 in the book. With 0-30 the branch of a full restaurant is split on ``Est``; with 10-30
+        five columns tie there, and the first, ``Hun``, gives the published tree.
+
+    Returns
+    -------
+    Table
+        12 rows, 11 columns of words with their categories: ``Alt``, ``Bar``, ``Fri``, ``Hun`` (N, Y), ``Pat`` (None,
+        Some, Full), ``Price`` ($, $$, $$$), ``Rain``, ``Res`` (N, Y), ``Type`` (French, Thai, Burger, Italian), ``Est``
+        (0-10, 10-30, 30-60, >60), and the target ``Wait`` (6 Y, 6 N).
+
+    Raises
+    ------
+    ValueError
+        If `variant` is neither.
+
+    Notes
+    -----
+    Russell and Norvig, *Artificial Intelligence: A Modern Approach*; Procaccia, lecture 16. Facts of a teaching table.
+
+    Examples
+    --------
+    >>> [load_restaurant(variant).column("Est")[9] for variant in ("aima", "chapter")]
+    ['10-30', '0-30']
+    """
+    _one_of("variant", variant, get_args(Restaurant))
+    words: dict[str, tuple[str, ...]] = dict.fromkeys(("Alt", "Bar", "Fri", "Hun", "Rain", "Res"), _YES_NO)
+    words |= {"Pat": ("None", "Some", "Full"), "Price": ("$", "$$", "$$$")}
+    words |= {"Type": ("French", "Thai", "Burger", "Italian"), "Est": ("0-10", "10-30", "30-60", ">60")}
+    table = _read("restaurant", "Wait", _RESTAURANT, words, ("Wait",))
+    if variant == "aima":
+        return table
+    table.column("Est")[9] = "0-30"
+    words["Est"] = ("0-10", "0-30", "10-30", "30-60", ">60")
+    return Table(table.names, table.columns, table.target, table.source, words)
+
+
+def load_classroom(name: Classroom) -> Table:
+    """Load one of the tiny tables that lectures split by hand.
+
+    Parameters
+    ----------
+    name : {"dtl", "eight_patterns", "exercise_18_2", "papaya", "xor"}
+        - ``"dtl"``: six rows, two columns of the categories 1, 2, 3 (DTL lecture notes).
+        - ``"eight_patterns"``: three bits, labelled by x1 x3 (Nilsson, chapter 6, 6.2.2).
+        - ``"exercise_18_2"``: four points, of which the greedy tree of depth 2 gets one wrong, though an errorless tree
+          exists (Shalev-Shwartz and Ben-David, exercise 18.2).
+        - ``"papaya"``: the truth table of the papaya tree (Shalev-Shwartz and Ben-David, chapter 18).
+        - ``"xor"``: exclusive or, where every first test has gain 0 (Procaccia, lecture 16).
+
+    Returns
+    -------
+    Table
+        The target, called y or tasty, is the last column. Bits and y are numbers, truth values words.
+
+    Raises
+    ------
+    ValueError
+        If there is no such table.
+
+    Examples
+    --------
+    >>> load_classroom("exercise_18_2").column("x1")
+    array([1., 1., 1., 0.])
+    """
+    _one_of("name", name, get_args(Classroom))
+    target, source, categories = _CLASSROOM_TABLES[name]
+    return _read(name, target, source, categories, (target,) if categories and name != "dtl" else ())
+
+
+def make_monks(problem: Problem = 1, *, n_rows: int | None = None, noise: float | None = None, seed: int = 0) -> Table:
+    """Make a table of the monk's problems: robots with six attributes, labelled by one of three rules.
+
+    Parameters
+    ----------
+    problem : {1, 2, 3}, default=1
+        The rule that makes a robot a monk: (1) head and body have the same shape, or the jacket is red; (2) exactly two
+        of the six attributes have their first value; (3) the jacket is green and it holds a sword, or the jacket is not
+        blue and the body is no octagon.
+    n_rows : int, optional
+        Number of rows, drawn independently; by default each of the 432 robots once, the first attribute slowest.
+    noise : float, optional
+        Chance, for each row by itself, that its class is the wrong one; by default 0.05 in problem 3, else 0.
+    seed : int, default=0
+        Non-negative. The first drawn rows of a longer table with the same seed are the shorter table.
+
+    Returns
+    -------
+    Table
+        7 columns of words: ``head_shape``, ``body_shape`` (round, square, octagon), ``is_smiling`` (yes, no),
+        ``holding`` (sword, balloon, flag), ``jacket_color`` (red, yellow, green, blue), ``has_tie`` (yes, no), and the
+        target ``monk`` (no, yes). The attributes have their categories, in this order.
 
     Raises
     ------
     TypeError
-        If `n_rows` or `seed` is not an integer.
+        If a number is not of its type.
     ValueError
-        If `n_rows` is below 1 or `seed` below 0.
+        If `problem` is none of the three, or a number is out of range.
 
     Notes
     -----
-    The same arguments give the same bytes on every platform and NumPy version: only the raw words of PCG64 are used,
-    whose stream NumPy guarantees (NEP 19), then integer sums and the correctly rounded operations ``+ - * sqrt``.
-    The layout follows Baldi, Sadowski & Whiteson (2014), *Nature Communications* 5: 4308; the values are not theirs.
+    Thrun and others (1991), *The MONK's problems: a performance comparison of different learning algorithms*,
+    CMU-CS-91-197. Rows and noise are drawn here; the published training sets are other samples of the same cells.
 
     Examples
     --------
-    >>> X, y = make_higgs_like(1000)
-    >>> X.shape, X.dtype, y.shape
-    ((1000, 28), dtype('float32'), (1000,))
+    >>> monk = make_monks(1).column("monk")
+    >>> len(monk), int((monk == "yes").sum())
+    (432, 216)
     """
-    n_rows, seed = _at_least("n_rows", n_rows, 1), _at_least("seed", seed, 0)
-    X = np.empty((n_rows, _HIGGS_COLUMNS), dtype=np.float32)
-    y = np.empty(n_rows, dtype=np.int64)
-    words = np.random.PCG64(seed)
-    for start in range(0, n_rows, _CHUNK_ROWS):
-        rows = slice(start, min(start + _CHUNK_ROWS, n_rows))
-        # The stream runs row by row, so the size of a chunk cannot change a value.
-        raw = np.asarray(words.random_raw((rows.stop - start) * _HIGGS_WORDS), dtype=np.uint64)
-        _higgs_chunk(_bell(raw.reshape(-1, _HIGGS_WORDS).T), X[rows], y[rows])
-    return X, y
+    _one_of("problem", problem, get_args(Problem))
+    share = (0.05 if problem == 3 else 0.0) if noise is None else noise
+    sizes = tuple(len(values) for values in _MONK_VALUES.values())
+    cells, wrong = Sample(n_rows, share, seed).cells(int(np.prod(sizes)))
+    a = np.stack(np.unravel_index(cells, sizes)) + 1  # values count from 1, as in the published rules
+    rules = {
+        1: (a[0] == a[1]) | (a[4] == 1),
+        2: (a == 1).sum(axis=0) == 2,
+        3: ((a[4] == 3) & (a[3] == 1)) | ((a[4] != 4) & (a[1] != 3)),
+    }
+    columns = [np.array(values, object)[a[i] - 1] for i, values in enumerate(_MONK_VALUES.values())]
+    monk = np.array(["no", "yes"], object)[(rules[problem] ^ wrong).astype(int)]
+    return Table((*_MONK_VALUES, "monk"), (*columns, monk), "monk", _MONKS, _MONK_VALUES)
 
 
-def _higgs_chunk(z: NDArray[np.float64], X: NDArray[np.float32], y: NDArray[np.int64]) -> None:
-    """Fill `X` (n, 28) and `y` (n,) from the bell-shaped `z` (22, n)."""
-    # No power, exp or hypot: their last bit differs between C libraries; the square root's does not.
-    transverse, opening = _radius(z[0], z[1]), _radius(z[3], z[4])
-    distance = np.abs(z[9] - z[10])
-    product = z[12] * z[13]
-    mass = np.sqrt(z[15] * z[15] + z[16] * z[16] + z[17] * z[17])
-    jets, pair = _radius(z[6], z[7]), _radius(z[0], z[3]) * _radius(z[6], z[9])
-    derived = (transverse, opening, jets, distance, product, pair, mass)
-    score = 0.9 * (transverse - 1.25) + 0.7 * product + 0.6 * (mass - 1.6) * z[18]
-    score -= 0.8 * (opening - 1.25) * (z[2] > 0)
-    score += 0.4 * (distance - 1.13) - 0.5 * (np.abs(z[5]) - 0.8)
-    X[:, :_HIGGS_MEASURED] = z[:_HIGGS_MEASURED].T
-    X[:, _HIGGS_MEASURED:] = np.stack(derived, axis=1)
-    y[:] = score + _HIGGS_NOISE * z[_HIGGS_MEASURED] > 0
+def _read(
+    name: str, target: str, source: str, categories: Categories | None = None, text: tuple[str, ...] = ()
+) -> Table:
+    """The table in ``data/<name>.csv``; columns neither in `categories` nor in `text` are numbers."""
+    words = categories or {}
+    lines = resources.files("gputree").joinpath(f"data/{name}.csv").read_text(encoding="utf-8").splitlines()
+    names, *rows = csv.reader(lines)
+    columns = tuple(
+        _strings(cells) if name in words or name in text else _numbers(cells)
+        for name, cells in zip(names, zip(*rows, strict=True), strict=True)
+    )
+    return Table(tuple(names), columns, target, source, words)
 
 
-def _bell(words: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Turn each random word into the standardised sum of its four 16-bit quarters: bell-shaped and exact."""
-    low = np.uint64(0xFFFF)
-    total = words & low
-    for shift in (16, 32, 48):
-        total += (words >> np.uint64(shift)) & low
-    centred = total.astype(np.float64) - 2 * 65_535.0
-    return centred * (1.0 / 37_837.0)  # 37,837 = 65,536 * sqrt(4 / 12), the standard deviation of the sum
-
-
-def _radius(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    root: NDArray[np.float64] = np.sqrt(a * a + b * b)
-    return root
-
-
-def _at_least(name: str, value: int, least: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}; pass for example {name}={least + 1}") from None
-    if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {number}")
-    return number
+def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name}={value!r} is not offered; choose one of {', '.join(map(repr, allowed))}")
 
 
 def _strings(cells: tuple[str, ...]) -> NDArray[np.object_]:
@@ -244,22 +335,3 @@ def _strings(cells: tuple[str, ...]) -> NDArray[np.object_]:
 
 def _numbers(cells: tuple[str, ...]) -> NDArray[np.float64]:
     return np.array([float(cell) if cell else np.nan for cell in cells], dtype=np.float64)
-
-
-def _cells(column: NDArray[Any]) -> list[Any]:
-    """List the values with None for a missing one: polars and pyarrow keep NaN and missing apart."""
-    cells = column.astype(object)
-    if column.dtype != object:
-        cells[np.isnan(column)] = None
-    return list(cells)
-
-
-def _frame_library(wanted: FrameLibrary | None) -> FrameLibrary:
-    if wanted is not None and wanted not in _FRAME_LIBRARIES:
-        raise ValueError(f"library={wanted!r} is not supported; choose one of {', '.join(_FRAME_LIBRARIES)}")
-    candidates = _FRAME_LIBRARIES if wanted is None else (wanted,)
-    for name in candidates:
-        if find_spec(name) is not None:
-            return name
-    missing = " or ".join(candidates)
-    raise ImportError(f"a data frame needs {missing}, which is not installed; run `pip install {candidates[0]}`")

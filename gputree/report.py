@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import roc_auc_score
 
-from gputree.inspect.text import Style, fitting_decimals, shortened, tree_text
+from gputree.core.forest import Forest
+from gputree.inspect.text import Style, fitting_decimals, tree_text
+from gputree.inspect.words import shortened
 from gputree.learners.tables import Columns
 
 WIDTH = 80
@@ -71,6 +73,11 @@ def count(n: int, noun: str) -> str:
     """``1 row``, ``2,000 rows``."""
     plural = {"class": "classes", "leaf": "leaves"}.get(noun, f"{noun}s")
     return f"{n:,} {noun if n == 1 else plural}"
+
+
+def tree_size(forest: Forest) -> str:
+    """Nodes, leaves and depth of a tree."""
+    return f"{count(forest.n_nodes, 'node')}, {count(forest.n_leaves, 'leaf')}, depth {forest.max_depth}"
 
 
 def is_number(text: str) -> bool:

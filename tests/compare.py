@@ -165,7 +165,7 @@ class Walk:
         if np.isnan(self.X[pair.rows, a.feature]).any():
             same = a == b
         else:
-            check_unmet_missing(a, left_a, pair.path)
+            check_unmet_missing(a, left_a, self.exact.w[pair.rows], pair.path)
             same = a[:2] == b[:2]
         if not same:
             self.judge(pair, a, b)
@@ -234,10 +234,10 @@ def close(a: Any, b: Any, bound: float, what: str) -> None:
     assert error <= bound, f"{what}: {a!r} is not {b!r} (off by {error:.3g}, allowed {bound:.3g})"
 
 
-def check_unmet_missing(cut: Cut, left: NDArray[np.bool_], path: str) -> None:
-    """A node that met no missing value sends them to the child with more rows, right when equal."""
-    more = bool(2 * left.sum() > len(left))
-    assert cut.missing_left == more, f"{path}: {cut}, but {left.sum()} of {len(left)} rows go left"
+def check_unmet_missing(cut: Cut, left: NDArray[np.bool_], weight: NDArray[Any], path: str) -> None:
+    """A node that met no missing value sends them to the child of larger weight, left when equal."""
+    own, whole = weight[left].sum(), weight.sum()
+    assert cut.missing_left == (2 * own >= whole), f"{path}: {cut}, but {own} of {whole} go left"
 
 
 def same_neighbours(x: NDArray[Any], a: Cut, b: Cut) -> bool:

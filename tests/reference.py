@@ -191,7 +191,11 @@ def grow(X: NDArray[Any], exact: Exact, limits: Limits, rows: Rows | None = None
         left = node.cut.goes_left(X, rows)
         node.kids = [grow(X, exact, limits, side, depth + 1) for side in (rows[left], rows[~left])]
         known = not np.isnan(X[rows, node.cut.feature]).any()
-        node.cut = node.cut._replace(missing_left=bool(2 * left.sum() > len(rows))) if known else node.cut
+        node.cut = (
+            node.cut._replace(missing_left=bool(2 * exact.w[rows[left]].sum() >= exact.w[rows].sum()))
+            if known
+            else node.cut
+        )
     return node
 
 

@@ -102,12 +102,13 @@ def test_demo_with_progress(run: Run) -> None:
 def test_fit_evaluate_predict_show(run: Run) -> None:
     table = penguins()
     out = run("fit", table, "--target", "species", "--max-depth", "4", "-o", "model")
-    assert value(out, "table") == "344 rows, 7 features (2 of text)"
+    assert value(out, "table") == "344 rows, 7 features (2 of categories)"
     assert value(out, "missing") == "19 cells"
     assert value(out, "target") == "species: text, 3 classes"
-    assert value(out, "learner") == "DecisionTreeClassifier"
+    assert value(out, "learner") == "DecisionTreeClassifier, a branch a category (--categorical-split)"
     X = load_penguins().to_frame("pandas").drop(columns="species")
-    same = gputree.DecisionTreeClassifier(max_depth=4).fit(X, load_penguins().column("species"))
+    same = gputree.DecisionTreeClassifier(categorical_split="multiway", max_depth=4)
+    same.fit(X, load_penguins().column("species"))
     assert value(out, "fingerprint") == same.fingerprint()
     assert run("fingerprint", "model").strip() == same.fingerprint()
 
@@ -118,7 +119,7 @@ def test_fit_evaluate_predict_show(run: Run) -> None:
     assert "true          Adelie  Chinstrap     Gentoo" in out
 
     out = run("show", "model", "--max-depth", "0")
-    assert out.startswith("DecisionTreeClassifier(max_depth=4)\n")
+    assert out.startswith("DecisionTreeClassifier(categorical_split='multiway', max_depth=4)\n")
     assert value(out, "classes") == "3: Adelie, Chinstrap, Gentoo"
     assert "|--- flipper_length_mm <= 206.50 (or missing)\n|   |--- truncated branch of depth 4" in out
 
@@ -278,7 +279,7 @@ def test_a_column_of_codes_is_read_as_the_model_knows_it(run: Run) -> None:
 def test_columns_without_a_value_and_odd_files(run: Run) -> None:
     Path("t.csv").write_bytes('\ufeffx;gap;y\r\n1;NA;"a;b"\r\n\r\n2;;c\r\n'.encode())
     out = run("fit", "t.csv", "--target", "y", "--exclude", "gap")
-    assert value(out, "table") == "2 rows, 1 feature (0 of text)"
+    assert value(out, "table") == "2 rows, 1 feature (0 of categories)"
     assert value(run("fit", "t.csv", "--target", "y"), "missing") == "2 cells"
 
 
@@ -295,7 +296,7 @@ def test_parquet(run: Run) -> None:
     )
     frame.write_parquet("t.parquet")
     out = run("fit", "t.parquet", "--target", "y", "-o", "model")
-    assert value(out, "table") == "4 rows, 5 features (2 of text)"  # booleans are numbers
+    assert value(out, "table") == "4 rows, 5 features (3 of categories)"  # booleans too
     assert value(out, "target") == "y: booleans"
     assert value(out, "missing") == "5 cells"
     assert gputree.load("model").classes_.dtype == bool
@@ -604,7 +605,7 @@ def test_rows_without_a_target_count_in_the_row_that_advice_names(run: Run) -> N
     told = " ".join(run.err.split())
     assert "'bad' in row 26;" in told
     assert "column 'id' looks like a row index" in told
-    assert value(out, "text") == "dirty (30)"
+    assert value(out, "categories") == "dirty (30)"
 
 
 def test_ten_rows_may_be_numbered_by_accident(run: Run) -> None:
@@ -618,7 +619,7 @@ def test_columns_of_text_are_named_as_far_as_they_fit(run: Run) -> None:
     names = [f"column number {i}" for i in range(12)]
     write("t.csv", ",".join([*names, "y"]), *(f"{','.join(row * 12)},{row}" for row in "abba"))
     out = run("fit", "t.csv", "--target", "y", "-o", "model")
-    assert value(out, "text") == "column number 0 (2), column number 1 (2) and 10 more"
+    assert value(out, "categories") == "column number 0 (2), column number 1 (2) and 10 more"
 
 
 # Weights
@@ -636,7 +637,7 @@ def test_weights_are_copies_and_no_feature(run: Run) -> None:
     cells = [line.split(",") for line in lines[1:]]
     write("copies.csv", "a,b,y", *(f"{a},{b},{y}" for a, b, w, y in cells for _ in range(int(w))))
     out = run("fit", "t.csv", "--target", "y", "--sample-weight", "w", "--max-depth", "2", "-o", "model")
-    assert value(out, "table") == "60 rows, 2 features (0 of text)"
+    assert value(out, "table") == "60 rows, 2 features (0 of categories)"
     assert value(out, "weights") == "w: 0 to 3"
     copies = run("fit", "copies.csv", "--target", "y", "--max-depth", "2", "-o", "again")
     assert [value(out, name) for name in ("tree", "training")] == [value(copies, name) for name in ("tree", "training")]

@@ -1,17 +1,29 @@
-"""The tables that travel with the package, and the generators."""
+"""The tables that travel with the package."""
 
 from __future__ import annotations
 
 import csv
 import importlib.util
+from collections import Counter
+from collections.abc import Callable
 from importlib import resources
+from typing import get_args
 
 import numpy as np
 import pytest
-from sklearn.tree import DecisionTreeClassifier
 
-from gputree import datasets
-from gputree.datasets import FrameLibrary, Table, load_penguins, make_higgs_like
+from gputree import DecisionTreeClassifier, table
+from gputree.datasets import (
+    Classroom,
+    Table,
+    load_classroom,
+    load_lenses,
+    load_penguins,
+    load_restaurant,
+    load_weather,
+    make_monks,
+)
+from gputree.table import FrameLibrary
 
 NUMERIC = ("bill_length_mm", "bill_depth_mm", "flipper_length_mm", "body_mass_g", "year")
 MEASURED = NUMERIC[:4]
@@ -90,7 +102,7 @@ def test_frames_keep_values_and_missing_cells(penguins: Table, library: FrameLib
 
 
 def test_frame_without_a_library_says_what_to_install(penguins: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datasets, "find_spec", lambda name: None)
+    monkeypatch.setattr(table, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pandas or polars or pyarrow.*pip install pandas"):
         penguins.to_frame()
     with pytest.raises(ImportError, match="pip install polars"):
@@ -102,76 +114,165 @@ def test_frame_without_a_library_says_what_to_install(penguins: Table, monkeypat
 def test_frame_takes_the_first_library_installed(penguins: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow")
     real = importlib.util.find_spec
-    monkeypatch.setattr(datasets, "find_spec", lambda name: real(name) if name == "pyarrow" else None)
+    monkeypatch.setattr(table, "find_spec", lambda name: real(name) if name == "pyarrow" else None)
     assert type(penguins.to_frame()).__module__.startswith("pyarrow")
 
 
-def test_higgs_like_shape_and_balance() -> None:
-    X, y = make_higgs_like(20_000, seed=3)
-    assert X.shape == (20_000, 28)
-    assert X.dtype == np.float32
-    assert X.flags.c_contiguous
-    assert y.shape == (20_000,)
-    assert y.dtype == np.int64
-    assert set(np.unique(y)) == {0, 1}
-    assert np.isfinite(X).all()
-    assert 0.4 < y.mean() < 0.6
-    assert np.abs(X[:, :21].mean(axis=0)).max() < 0.05
-    assert np.abs(X[:, :21].std(axis=0) - 1).max() < 0.05
+LOADERS: dict[str, Callable[[], Table]] = {
+    "weather": load_weather,
+    "golf": lambda: load_weather("numeric"),
+    "golf unknown": lambda: load_weather("unknown"),
+    "lenses": load_lenses,
+    "restaurant": load_restaurant,
+    "restaurant chapter": lambda: load_restaurant("chapter"),
+    "monks": make_monks,
+    **{name: lambda name=name: load_classroom(name) for name in get_args(Classroom)},
+}
+every_table = pytest.mark.parametrize("load", LOADERS.values(), ids=LOADERS)
+SIZES = {
+    "weather": (14, 5, {"yes": 9, "no": 5}),
+    "golf": (14, 5, {"yes": 9, "no": 5}),
+    "golf unknown": (14, 5, {"yes": 9, "no": 5}),
+    "lenses": (24, 5, {"soft": 5, "hard": 4, "none": 15}),
+    "restaurant": (12, 11, {"Y": 6, "N": 6}),
+    "restaurant chapter": (12, 11, {"Y": 6, "N": 6}),
+    "monks": (432, 7, {"yes": 216, "no": 216}),
+    "dtl": (6, 3, {1.0: 3, 0.0: 3}),
+    "eight_patterns": (8, 4, {1.0: 2, 0.0: 6}),
+    "exercise_18_2": (4, 4, {1.0: 2, 0.0: 2}),
+    "papaya": (4, 3, {"yes": 1, "no": 3}),
+    "xor": (4, 3, {"t": 2, "f": 2}),
+}
 
 
-def test_higgs_like_follows_the_seed() -> None:
-    first, again, other = make_higgs_like(500, seed=7), make_higgs_like(500, seed=7), make_higgs_like(500, seed=8)
-    np.testing.assert_array_equal(first[0], again[0])
-    np.testing.assert_array_equal(first[1], again[1])
-    assert (first[0] != other[0]).mean() > 0.9
-    assert (first[1] != other[1]).any()
+@pytest.mark.parametrize("name", LOADERS)
+def test_textbook_tables_have_their_rows_and_classes(name: str) -> None:
+    found = LOADERS[name]()
+    rows, columns, classes = SIZES[name]
+    assert {column.shape for column in found.columns} == {(rows,)}
+    assert len(found.names) == len(set(found.names)) == columns
+    assert found.target == found.names[-1]
+    assert Counter(found.column(found.target).tolist()) == classes
+    assert {column.dtype for column in found.columns} <= {np.dtype(object), np.dtype(np.float64)}
 
 
-@pytest.mark.parametrize("chunk", [1, 31, 1000, 10_000])
-def test_higgs_like_does_not_depend_on_chunks(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = make_higgs_like(1000)
-    monkeypatch.setattr(datasets, "_CHUNK_ROWS", chunk)
-    np.testing.assert_array_equal(make_higgs_like(1000)[0], X)
-    np.testing.assert_array_equal(make_higgs_like(1000)[1], y)
+@every_table
+def test_textbook_tables_name_their_source(load: Callable[[], Table]) -> None:
+    assert any(word in load().source for word in ("Facts", "CC BY 4.0", "CMU-CS-91-197"))
 
 
-def test_higgs_like_longer_tables_begin_with_the_shorter() -> None:
-    rows = datasets._CHUNK_ROWS + 1
-    X, y = make_higgs_like(rows)
-    np.testing.assert_array_equal(make_higgs_like(33)[0], X[:33])
-    np.testing.assert_array_equal(make_higgs_like(33)[1], y[:33])
+@every_table
+def test_each_load_gives_arrays_of_its_own(load: Callable[[], Table]) -> None:
+    first, again = load(), load()
+    for mine, other in zip(first.columns, again.columns, strict=True):
+        np.testing.assert_array_equal(mine, other)
+        mine[:] = mine[::-1].copy()
+        assert not np.shares_memory(mine, other)
 
 
-def test_bell_from_its_definition() -> None:
-    """Words whose four quarters are known: all zero, all 65535, and 1 + 2 + 3 + 4."""
-    words = np.array([0, 2**64 - 1, 0x0001_0002_0003_0004], dtype=np.uint64)
-    expected = np.array([-131_070.0, 131_070.0, 10 - 131_070.0]) * (1.0 / 37_837.0)
-    np.testing.assert_array_equal(datasets._bell(words), expected)
+def test_weather_as_quinlan_printed_it() -> None:
+    nominal, golf, unknown = (load_weather(kind) for kind in ("nominal", "numeric", "unknown"))
+    assert [column[0] for column in nominal.columns] == ["sunny", "hot", "high", "FALSE", "no"]
+    assert [column[0] for column in golf.columns] == ["sunny", 85.0, 85.0, "FALSE", "no"]
+    for name in ("outlook", "windy", "play"):
+        np.testing.assert_array_equal(nominal.column(name), golf.column(name))
+    assert golf.column("temperature").sum() == 1030
+    assert golf.column("humidity").sum() == 1143
+    assert [column[11] for column in unknown.columns] == [None, 72.0, 90.0, "TRUE", "yes"]
+    assert sum(cell is None for column in unknown.columns for cell in column) == 1
+    for name in ("temperature", "humidity"):  # high: above 80 (C4.5's cut), hot: 80 and more
+        words, numbers = nominal.column(name), golf.column(name)
+        assert max(numbers[words == ("cool" if name == "temperature" else "normal")]) <= 80
 
 
-def test_higgs_like_derived_columns_follow_the_measured_ones() -> None:
-    X, _ = make_higgs_like(2000)
-    np.testing.assert_allclose(X[:, 21], np.hypot(X[:, 0], X[:, 1]), rtol=1e-5)
-    np.testing.assert_allclose(X[:, 24], np.abs(X[:, 9] - X[:, 10]), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(X[:, 25], X[:, 12] * X[:, 13], rtol=1e-5)
+def test_restaurants_differ_in_one_cell() -> None:
+    """With 0-30 the branch of a full restaurant has another best test than the published tree."""
+    aima, chapter = load_restaurant(), load_restaurant("chapter")
+    differences = [
+        (name, i, a, b)
+        for name in aima.names
+        for i, (a, b) in enumerate(zip(aima.column(name), chapter.column(name), strict=True))
+        if a != b
+    ]
+    assert differences == [("Est", 9, "10-30", "0-30")]
+    assert aima.categories["Est"] == ("0-10", "10-30", "30-60", ">60")
+    assert chapter.categories["Est"] == ("0-10", "0-30", "10-30", "30-60", ">60")
 
 
-def test_higgs_like_is_hard_but_learnable() -> None:
-    X, y = make_higgs_like(80_000)
-    tree = DecisionTreeClassifier(max_depth=10, random_state=0).fit(X[:60_000], y[:60_000])
-    assert 0.65 < tree.score(X[60_000:], y[60_000:]) < 0.80
+def test_lenses_are_a_full_table() -> None:
+    lenses = load_lenses()
+    cells = list(zip(*lenses.columns[:-1], strict=True))
+    assert len(set(cells)) == 24 == np.prod([len(values) for values in lenses.categories.values()])
+    reduced = lenses.column("tear-prod-rate") == "reduced"
+    assert set(lenses.column("contact-lenses")[reduced]) == {"none"}
+
+
+def test_classroom_functions() -> None:
+    patterns, exercise = load_classroom("eight_patterns"), load_classroom("exercise_18_2")
+    np.testing.assert_array_equal(patterns.column("y"), patterns.column("x1") * patterns.column("x3"))
+    np.testing.assert_array_equal(exercise.column("y"), exercise.column("x2") == exercise.column("x3"))
+    xor, papaya = load_classroom("xor"), load_classroom("papaya")
+    assert ((xor.column("x1") != xor.column("x2")) == (xor.column("y") == "t")).all()
+    good = (papaya.column("color") == "in range") & (papaya.column("softness") == "gives slightly")
+    assert (good == (papaya.column("tasty") == "yes")).all()
+    assert load_classroom("dtl").column("f1").tolist() == ["1", "1", "2", "1", "3", "2"]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@every_table
+def test_frames_keep_declared_categories(load: Callable[[], Table], library: FrameLibrary) -> None:
+    pytest.importorskip(library)
+    import narwhals.stable.v2 as nw
+
+    given = load()
+    frame = nw.from_native(given.to_frame(library), eager_only=True)
+    assert tuple(frame.columns) == given.names
+    for name, column in zip(given.names, given.columns, strict=True):
+        missing = [cell is None for cell in column]
+        assert frame[name].is_null().to_list() == missing
+        assert [cell for cell, gone in zip(frame[name].to_list(), missing, strict=True) if not gone] == [
+            cell for cell in column if cell is not None
+        ]
+        if name in given.categories:
+            assert frame[name].cat.get_categories().to_list() == list(given.categories[name])
+            assert nw.is_ordered_categorical(frame[name])
+        else:
+            assert frame[name].dtype == (nw.String if column.dtype == object else nw.Float64)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_models_see_categories_that_a_subset_lacks(library: FrameLibrary) -> None:
+    """Whatever the library, the order and number of branches are those that were declared."""
+    pytest.importorskip(library)
+    import narwhals as nw
+
+    weather = load_weather()
+    frame = nw.from_native(weather.to_frame(library), eager_only=True)
+    kept = [i for i, outlook in enumerate(weather.column("outlook")) if outlook != "overcast"]
+    X = frame.drop("play")[kept].to_native()
+    model = DecisionTreeClassifier(categorical_split="multiway").fit(X, weather.column("play")[kept])
+    assert model.schema_.features[0].categories == ("sunny", "overcast", "rainy")
+
+
+def test_a_table_refuses_values_that_it_did_not_declare() -> None:
+    column = np.array(["a", None, "c"], object)
+    with pytest.raises(ValueError, match="column 'x' holds 'c'; its categories are a, b: add it"):
+        Table(("x",), (column,), "x", "", {"x": ("a", "b")})
+    with pytest.raises(ValueError, match="column 'x' holds numbers, which have no categories"):
+        Table(("x",), (np.zeros(2),), "x", "", {"x": ("0",)})
+    with pytest.raises(ValueError, match="no column 'z'"):
+        Table(("x",), (column,), "x", "", {"z": ("a",)})
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("call", "message"),
     [
-        ({"n_rows": 0}, ValueError, "n_rows must be at least 1, got 0"),
-        ({"n_rows": 10, "seed": -1}, ValueError, "seed must be at least 0, got -1"),
-        ({"n_rows": 1.5}, TypeError, "n_rows must be an integer, got 1.5"),
-        ({"n_rows": 10, "seed": None}, TypeError, "seed must be an integer, got None"),
+        (lambda: load_weather("words"), "kind='words' is not offered; choose one of 'nominal', 'numeric', 'unknown'"),
+        (lambda: load_restaurant("book"), "variant='book' is not offered; choose one of 'aima', 'chapter'"),
+        (lambda: load_classroom("iris"), "name='iris' is not offered; choose one of 'dtl', 'eight_patterns'"),
+        (lambda: make_monks(4), "problem=4 is not offered; choose one of 1, 2, 3"),
     ],
 )
-def test_higgs_like_refuses(arguments: dict[str, object], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        make_higgs_like(**arguments)  # type: ignore[arg-type]
+def test_loaders_name_what_they_offer(call: Callable[[], Table], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,14 +1,17 @@
-"""The model file: what comes back, and what is refused."""
+"""The model file: what comes back, what cannot be saved, and where it lies."""
 
 from __future__ import annotations
 
-import io
-import json
+import copy
+import errno
+import mmap
 import os
 import pickle
-import zipfile
-from collections.abc import Callable
-from dataclasses import fields
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,206 +20,270 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import gputree
 from gputree.core.forest import Forest
-from gputree.datasets import load_penguins
 from gputree.inspect.check import FOREST_TYPES
 from gputree.io import load, save
+from tests.model_files import MODELS, classifier, labels, made, mixed, numbers, odd_penguins, penguins, same, same_model
+
+SHORT = ["frame", "subsets", "declared means", "class outputs", "clipped"]
 
 
-def penguins() -> tuple[pd.DataFrame, NDArray[Any]]:
-    table = load_penguins()
-    return table.to_frame("pandas").drop(columns="species"), table.column("species")
-
-
-def numbers(n: int = 120) -> NDArray[np.float64]:
-    X = np.random.default_rng(3).normal(size=(n, 4))
-    X[::7, 1] = np.nan
-    return X
-
-
-def labels(values: Any, n: int = 120) -> NDArray[Any]:
-    return np.asarray(values)[np.random.default_rng(5).integers(0, len(values), n)]
-
-
-def classifier(y: NDArray[Any] | None = None, **parameters: Any) -> Any:
-    return gputree.DecisionTreeClassifier(**parameters).fit(numbers(), labels([0, 1, 2]) if y is None else y)
-
-
-def mixed() -> Any:
-    return gputree.DecisionTreeClassifier(max_depth=4).fit(*penguins())
-
-
-def declared() -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "grade": pd.Categorical([3, 1, 2] * 40, categories=[3, 2, 1, 0], ordered=True),
-            "yes": [True, False] * 60,
-            "size": np.arange(120, dtype=np.float32),
-        }
-    )
-
-
-MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
-    "numbers": lambda: (classifier(), numbers()),
-    "extra": lambda: (gputree.ExtraTreeClassifier(random_state=4).fit(numbers(), labels(["a", "b"])), numbers()),
-    "regressor": lambda: (gputree.DecisionTreeRegressor(max_depth=5).fit(numbers(), numbers()[:, 0]), numbers()),
-    "poisson": lambda: (
-        gputree.ExtraTreeRegressor(criterion="poisson").fit(numbers(), labels([0.0, 1.5, 2.0])),
-        numbers(),
-    ),
-    "outputs": lambda: (gputree.DecisionTreeRegressor().fit(numbers(), numbers()[:, [0, 2, 3]]), numbers()),
-    "class outputs": lambda: (
-        classifier(np.stack([labels(["a", "b", "c"]), labels(["x", "y"])], axis=1)),
-        numbers(),
-    ),
-    "frame": lambda: (mixed(), penguins()[0]),
-    "categories": lambda: (gputree.DecisionTreeClassifier().fit(declared(), labels([0, 1])), declared()),
-    "weights": lambda: (
-        gputree.DecisionTreeClassifier(class_weight={0: 0.3, 1: 2, 2: 1}).fit(
-            numbers(), labels([0, 1, 2]), np.linspace(0.1, 3, 120)
-        ),
-        numbers(),
-    ),
-    "root alone": lambda: (gputree.DecisionTreeRegressor().fit(numbers(), np.ones(120)), numbers()),
-    "one class": lambda: (classifier(np.array(["only"] * 120)), numbers()),
-}
-
-
-def same(a: Any, b: Any) -> None:
-    assert type(a) is type(b)
-    if isinstance(a, np.ndarray):
-        assert a.dtype == b.dtype
-        np.testing.assert_array_equal(a, b)
-        assert [type(v) for v in a.tolist()] == [type(v) for v in b.tolist()]
-    elif isinstance(a, list | tuple):
-        assert len(a) == len(b)
-        for x, y in zip(a, b, strict=True):
-            same(x, y)
-    else:
-        assert a == b
-
-
-def same_model(a: Any, b: Any, X: Any) -> None:
-    assert type(a) is type(b)
-    assert a.fingerprint() == b.fingerprint()
-    assert set(vars(a)) - {"_n_columns"} == set(vars(b)) - {"_n_columns"}
-    for name in set(vars(b)) - {"forest_", "_n_columns"}:
-        same(getattr(a, name), getattr(b, name))
-    for f in fields(Forest):
-        same(getattr(a.forest_, f.name), getattr(b.forest_, f.name))
-    same(a.predict(X), b.predict(X))
-    same(a.feature_importances_, b.feature_importances_)
-    if hasattr(a, "predict_proba"):
-        same(a.predict_proba(X), b.predict_proba(X))
-
-
+@pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("name", MODELS)
-def test_what_is_saved_comes_back(name: str, tmp_path: Path) -> None:
-    model, X = MODELS[name]()
+def test_what_is_saved_comes_back(name: str, mapped: bool, tmp_path: Path) -> None:
+    model, X = made(name)
     save(model, tmp_path / "model")
-    same_model(model, load(tmp_path / "model"), X)
+    same_model(model, load(tmp_path / "model", mmap=mapped), X)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_pickle_and_joblib(name: str, tmp_path: Path) -> None:
-    model, X = MODELS[name]()
+    model, X = made(name)
     same_model(model, pickle.loads(pickle.dumps(model)), X)
     joblib.dump(model, tmp_path / "model")
     same_model(model, joblib.load(tmp_path / "model"), X)
 
 
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("name", SHORT)
+def test_every_protocol_of_pickle(name: str, protocol: int) -> None:
+    model, X = made(name)
+    assert model.tree_.node_count == model.forest_.n_nodes
+    again = pickle.loads(pickle.dumps(model, protocol))
+    del model._view  # which is no part of the state
+    same_model(model, again, X)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_copies_of_loaded_and_mapped_models(name: str, tmp_path: Path) -> None:
+    model, X = made(name)
+    save(model, tmp_path / "model")
+    mapped = load(tmp_path / "model", mmap=True)
+    for again in (copy.deepcopy(model), copy.deepcopy(mapped), pickle.loads(pickle.dumps(mapped))):
+        same_model(model, again, X)
+    os.remove(tmp_path / "model")
+    same_model(model, mapped, X)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_copy_can_be_fitted_again(name: str, tmp_path: Path) -> None:
+    model, X = made(name)
+    y = model.predict(X)
+    save(model, tmp_path / "model")
+    copies = [load(tmp_path / "model", mmap=True), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    expected = clone(model).fit(X, y)
+    for again in copies:
+        assert again.fit(X, y).fingerprint() == expected.fingerprint()
+
+
+def test_the_state_is_arrays_and_plain_values() -> None:
+    """No backend, no handle of a device: the device is a parameter, and what fit_info_ tells."""
+    plain = {"builtins", "numpy", "gputree.core.forest", "gputree.core.schema", "gputree.core.target"}
+    for name in MODELS:
+        state = made(name)[0].__getstate__()
+        assert {type(value).__module__ for value in state.values()} <= plain | {"gputree.learners.progress"}
+        assert {type(getattr(state["forest_"], f.name)) for f in fields(Forest)} == {np.ndarray}
+        assert {type(value) for value in vars_of(state["fit_info_"])} <= {str, int, float}
+
+
+def vars_of(record: Any) -> list[Any]:
+    return [getattr(record, f.name) for f in fields(record)]
+
+
+def test_a_model_of_another_device_predicts_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GPUTREE_DEVICE", raising=False)
+    model = mixed()
+    expected = model.predict_proba(penguins()[0])
+    model.set_params(device="cuda:7")
+    save(model, tmp_path / "model")
+    for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert again.device == "cuda:7"
+        np.testing.assert_array_equal(again.predict_proba(penguins()[0]), expected)
+
+
+# Types that come back.
+
+
 @pytest.mark.parametrize(
     "values",
     [
-        ["a", "longer", "ümlaut \U0001f427"],
+        ["a", "longer", "ümlaut \U0001f427", "\ud800"],
         np.array(["a", "b\0", ""], object),
+        np.array(["a", np.str_("b"), ""], object),
         np.array([1, 2], np.uint8),
         np.array([1, 2], ">i2"),
         [-1.0, 2.0],
         np.array([1.0, 2.0], np.float32),
+        np.array([1.0, 2.0], np.float16),
         [True, False],
         [-(2**62), 2**62],
+        np.array(["2020-01-31", "1677-01-01", "2262-01-01"], "M8[D]"),
+        np.array([5, -7], "m8[25s]"),
+        pd.Categorical(["b", "a", "b"]),
+        pd.Categorical([3, 1]),
+        pd.Series([1, 2], dtype="Int64"),
+        pd.Series(["x", "y"]),
+        pd.Series([True, False], dtype="boolean"),
+        pd.to_datetime(["2020-01-01", "2021-01-01"]),
     ],
-    ids=str,
+    ids=lambda values: f"{getattr(values, 'dtype', 'list')} {list(values)[:2]}",
 )
 def test_labels_of_any_type(values: Any, tmp_path: Path) -> None:
-    model = classifier(labels(values))
+    y = values[np.random.default_rng(5).integers(0, len(values), 120)] if hasattr(values, "dtype") else labels(values)
+    model = classifier(y)
     save(model, tmp_path / "model")
     same_model(model, load(tmp_path / "model"), numbers())
 
 
+def test_labels_of_a_type_that_not_every_machine_has(tmp_path: Path) -> None:
+    with pytest.raises(
+        TypeError, match=r"classes_ has type .*, which a model file cannot hold; fit with text, integers"
+    ):
+        save(classifier(labels(np.array([1, 2], np.longdouble))), tmp_path / "model")
+
+
 @pytest.mark.parametrize(
-    "parameters",
+    ("parameter", "value"),
     [
-        {"max_features": 0.5, "min_samples_leaf": 0.01, "random_state": 12},
-        {"max_features": 1.0, "min_samples_leaf": 1},
-        {"max_features": 1, "class_weight": "balanced", "max_bins": 16},
-        {"class_weight": {0: 1, 1: 2.5, 2: np.float64(3)}},
-        {"max_depth": np.int64(4), "ccp_alpha": np.float32(0.001), "max_leaf_nodes": 9},
+        ("max_features", 0.5),
+        ("max_features", 1.0),
+        ("max_features", 1),
+        ("max_features", "sqrt"),
+        ("random_state", 2**31 - 1),
+        ("class_weight", "balanced"),
+        ("class_weight", {0: 1, 1: 2.5, 2: np.float64(3)}),
+        ("class_weight", {np.int64(0): 1, 1.0: 2, np.uint8(2): np.float32(3)}),
+        ("max_depth", np.int64(4)),
+        ("ccp_alpha", np.float32(0.001)),
+        ("min_impurity_decrease", 0.1 + 0.2),
+        ("monotonic_cst", [1, 0, -1, 0]),
+        ("monotonic_cst", (1, 0, -1, 0)),
+        ("monotonic_cst", np.array([1, 0, -1, 0], np.int8)),
+        ("monotonic_cst", np.array([1, 0, -1, 0], ">i4")),
+        ("categorical_features", ["a", 1]),
+        ("categorical_features", np.array(["a", 1], object)),
+        ("categorical_features", np.array([True, False])),
+        ("categorical_features", [np.str_("a"), np.int32(1)]),
+        ("categorical_features", np.zeros(0, int)),
+        ("categories", {"a": ["x", "y"], 1: (2, 1.5), np.str_("b"): [np.int8(3), True]}),
+        ("categories", {"a": np.array([3, 1, 2]), "b": np.array(["x", "y"]), "c": [float("inf"), -0.0]}),
+        ("categories", {}),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:40],
 )
-def test_parameters_keep_their_types(parameters: dict[str, Any], tmp_path: Path) -> None:
-    model = classifier(**parameters)
+def test_parameters_keep_their_types(parameter: str, value: Any, tmp_path: Path) -> None:
+    model = classifier(labels([0, 1])).set_params(**{parameter: value})
+    if parameter == "class_weight":
+        model = classifier(class_weight=value)
     save(model, tmp_path / "model")
-    for name, value in load(tmp_path / "model").get_params().items():
-        same(getattr(model, name), value)
-
-
-@pytest.mark.parametrize("signs", [[1, 0, -1, 0], (1, 0, -1, 0), np.array([1, 0, -1, 0], np.int8)])
-def test_monotonic_signs(signs: Any, tmp_path: Path) -> None:
-    model = classifier(labels([0, 1]), monotonic_cst=signs)
-    save(model, tmp_path / "model")
-    same(signs, load(tmp_path / "model").monotonic_cst)
+    for name, given in load(tmp_path / "model").get_params().items():
+        same(getattr(model, name), given)
 
 
 def test_keys_of_class_weights_keep_their_types(tmp_path: Path) -> None:
-    weights = {np.str_("a"): 1.0, "b": 2}
-    model = classifier(labels(["a", "b"]), class_weight=weights)
+    for keys in ([np.str_("a"), "b"], ["a", "b"], [True, False], [np.bool_(True), False], [1.0, np.float32(2)]):
+        weights = {keys[0]: 1.0, keys[1]: 2}
+        save(classifier(labels(keys), class_weight=weights), tmp_path / "model")
+        same(load(tmp_path / "model").class_weight, weights)
+
+
+def test_dates_as_keys_of_class_weights(tmp_path: Path) -> None:
+    model = classifier(labels(["a", "b"]))
+    dates = [np.datetime64("2020-01-31"), np.datetime64("2020-01-31T12:00:00.000000001"), np.timedelta64(5, "D")]
+    model.class_weight = dict.fromkeys(dates, 1)
     save(model, tmp_path / "model")
-    keys = load(tmp_path / "model").class_weight
-    assert [type(k) for k in keys] == [np.str_, str]
-    assert keys == weights
+    again = list(load(tmp_path / "model").class_weight)
+    same(dates, again)
+    assert [date.dtype for date in again] == [date.dtype for date in dates]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["x", "y", "z"],
+        [1, 3, 2],
+        [1.5, -0.0, float("inf"), float("-inf")],
+        [True, False],
+        [2**100, -(2**100)],
+        [np.int64(3), np.int64(1)],
+        [np.str_("x"), "y"],
+        [np.float32(0.1), np.float64(0.1), np.uint8(7)],
+        ["x", 1, 2.5],
+    ],
+    ids=str,
+)
+def test_categories_keep_their_types(values: list[Any], tmp_path: Path) -> None:
+    column = np.array([values[i % len(values)] for i in range(60)], object)
+    X = pd.DataFrame({"a": column})
+    model = gputree.DecisionTreeClassifier(categories={"a": values}, categorical_split="multiway")
+    model.fit(X, np.arange(60) % 2)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    same_model(model, again, X)
+    same(list(again.schema_.features[0].categories), values)
+
+
+def test_values_that_were_missing_or_unknown(tmp_path: Path) -> None:
+    model = mixed(categorical_features=["island", "sex"])
+    save(model, tmp_path / "model")
+    same_model(model, load(tmp_path / "model"), odd_penguins())
+    strict = gputree.DecisionTreeClassifier(categorical_split="multiway", unknown="error").fit(*penguins())
+    save(strict, tmp_path / "model")
+    with pytest.raises(ValueError, match="'Nowhere'"):
+        load(tmp_path / "model").predict(odd_penguins())
+
+
+# What a file is.
 
 
 def test_a_loaded_model_can_be_fitted_and_saved_again(tmp_path: Path) -> None:
     model = mixed()
     save(model, tmp_path / "a")
-    again = load(tmp_path / "a")
+    again = load(tmp_path / "a", mmap=True)
+    save(again, tmp_path / "a")  # over the file that is mapped
     save(again, tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert again.fit(*penguins()).fingerprint() == model.fingerprint()
 
 
-def test_nothing_is_compressed_and_nothing_is_pickled(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mapped", [False, True])
+def test_arrays_of_a_loaded_forest_are_read_only(mapped: bool, tmp_path: Path) -> None:
     save(mixed(), tmp_path / "model")
-    with zipfile.ZipFile(tmp_path / "model") as archive:
-        for info in archive.infolist():
-            assert info.compress_type == zipfile.ZIP_STORED
-            if info.filename.endswith(".npy"):
-                np.load(io.BytesIO(archive.read(info)), allow_pickle=False)
+    forest = load(tmp_path / "model", mmap=mapped).forest_
+    for f in fields(Forest):
+        array = getattr(forest, f.name)
+        assert not array.flags.writeable
+        assert array.flags.aligned
+        assert array.flags.c_contiguous
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+    assert isinstance(memory(forest.stats), mmap.mmap) == mapped
+
+
+def memory(array: Any) -> Any:
+    """What the numbers of an array lie in."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return array.obj if isinstance(array, memoryview) else array
+
+
+def test_saving_does_not_lock_the_arrays_of_a_model(tmp_path: Path) -> None:
+    model = mixed()
+    own = {f.name: getattr(model.forest_, f.name).copy() for f in fields(Forest)}
+    model.forest_ = Forest(**own)
+    save(model, tmp_path / "model")
+    assert all(array.flags.writeable for array in own.values())
 
 
 def test_every_array_of_a_forest_has_its_type_here() -> None:
     assert list(FOREST_TYPES) == [f.name for f in fields(Forest)]
 
 
-def test_a_file_is_replaced_at_once_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "model"
-    save(classifier(), path)
-    before = path.read_bytes()
-
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("gputree.io.write_array", full)
-    with pytest.raises(OSError, match="No space left"):
-        save(mixed(), path)
-    assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["model"]
+# What cannot be saved.
 
 
 def test_what_cannot_be_saved(tmp_path: Path) -> None:
@@ -227,10 +294,6 @@ def test_what_cannot_be_saved(tmp_path: Path) -> None:
         save(Mine().fit(numbers(), labels([0, 1])), tmp_path / "model")
     with pytest.raises(NotFittedError):
         save(gputree.DecisionTreeClassifier(), tmp_path / "model")
-    with pytest.raises(
-        TypeError, match="random_state is of type RandomState, which a model file cannot hold; give an int"
-    ):
-        save(classifier(random_state=np.random.RandomState(1)), tmp_path / "model")
     with pytest.raises(FileNotFoundError, match="there is no folder") as caught:
         save(classifier(), tmp_path / "no folder" / "model")
     assert caught.value.filename == str(tmp_path / "no folder" / "model")
@@ -239,8 +302,67 @@ def test_what_cannot_be_saved(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+class Text(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "message"),
+    [
+        ("random_state", np.random.RandomState(1), "of type RandomState, which a model file cannot hold; give an int"),
+        ("categories", {"a": [pd.Timestamp("2020")]}, "of type Timestamp, .*; it holds None, bool, int"),
+        ("categories", {"a": [b"x"]}, "b'x' of type bytes"),
+        ("categories", {"a": {1, 2}}, "of type set"),
+        ("categories", {"a": [10**400]}, "of type int, .*; give a plain int of at most 1024 bits"),
+        ("categories", {"a": [Text("x")]}, "of type Text, .*; give a plain str"),
+        ("categories", {"a": np.array(["1"], np.dtypes.StringDType())}, "of type ndarray, .*; give a list"),
+        ("monotonic_cst", pd.Series([1, 0, 0, 0]), r"of type Series, .*; give a list or a NumPy array: \.tolist\(\)"),
+        ("monotonic_cst", np.zeros(4, np.longdouble), "of type ndarray, .*; give a list, or a plain array"),
+        ("monotonic_cst", np.zeros((0, 2)), "of type ndarray"),
+    ],
+    ids=lambda value: str(value)[:30].strip(),
+)
+def test_a_parameter_that_cannot_be_held_is_named(parameter: str, value: Any, message: str, tmp_path: Path) -> None:
+    model = classifier(labels([0, 1])).set_params(**{parameter: value})
+    with pytest.raises(TypeError, match=f"parameter {parameter} is .*{message}"):
+        save(model, tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_could_not_be_loaded_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"cannot be saved, because it could not be loaded: .*'max_depth' parameter"):
+        save(classifier().set_params(max_depth=-1), tmp_path / "model")
+    model = classifier()
+    feature = model.forest_.feature.copy()
+    feature[0] = 99
+    model.forest_ = replace(model.forest_, feature=feature)
+    with pytest.raises(ValueError, match="could not be loaded: a test is of none of 4 features"):
+        save(model, tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+# Its place.
+
+
+def test_a_file_is_replaced_at_once_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model"
+    save(classifier(), path)
+    before = path.read_bytes()
+
+    def full(file: Any, _: Any) -> None:
+        file.write(b"the beginning")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("gputree.io.write_archive", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        save(mixed(), path)
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["model"]
+
+
 def test_a_file_takes_the_place_of_what_it_replaces(tmp_path: Path) -> None:
-    """Long names fit, links stay links, modes stay, and a pipe is written to."""
+    """Long names fit, links stay links, modes stay, and a device is written to."""
     longest, real, link = tmp_path / ("n" * 250), tmp_path / "real", tmp_path / "link"
     save(classifier(), longest)
     real.write_bytes(b"old")
@@ -255,202 +377,74 @@ def test_a_file_takes_the_place_of_what_it_replaces(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["link", "n" * 250, "real"]
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_through_a_pipe(tmp_path: Path) -> None:
+    """What comes through a pipe is the same file; it cannot be mapped."""
+    os.mkfifo(tmp_path / "pipe")
+    save(mixed(), tmp_path / "model")
+    data: list[bytes] = []
+    reader = threading.Thread(target=lambda: data.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    save(load(tmp_path / "model"), tmp_path / "pipe")
+    reader.join(10)
+    assert data == [(tmp_path / "model").read_bytes()]
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_bytes(data[0]))
+    writer.start()
+    same_model(load(tmp_path / "model"), load(tmp_path / "pipe"), penguins()[0])
+    writer.join(10)
+    with pytest.raises(OSError, match=r"only a file can be mapped, no pipe or device; load it with mmap=False"):
+        load(tmp_path / "pipe", mmap=True)
+
+
+def test_where_nothing_can_be_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENODEV, "No such device")
+
+    save(mixed(), tmp_path / "model")
+    monkeypatch.setattr("gputree.storage.place.mmap.mmap", refuse)
+    with pytest.raises(OSError, match=r"it cannot be mapped \(.*No such device\); load it with mmap=False") as caught:
+        load(tmp_path / "model", mmap=True)
+    assert caught.value.filename == str(tmp_path / "model")
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_no_file(mapped: bool, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        load(tmp_path / "model")
+        load(tmp_path / "model", mmap=mapped)
+    with pytest.raises(IsADirectoryError):
+        load(tmp_path, mmap=mapped)
+    with pytest.raises(OSError, match="device"):
+        load("/dev/zero", mmap=mapped)
+    (tmp_path / "empty").touch()
+    with pytest.raises(ValueError, match="empty is no model file"):
+        load(tmp_path / "empty", mmap=mapped)
 
 
-# Files that are wrong in one place: the archive is written anew, so that only the checks of the content can see it.
+SAVE_OFTEN = """
+import sys, gputree
+model = gputree.load(sys.argv[1])
+for _ in range(15):
+    gputree.save(model, sys.argv[2])
+"""
 
 
-Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
+def test_two_writers_leave_a_whole_file(tmp_path: Path) -> None:
+    path, known = tmp_path / "model", set()
+    for name, model in (("a", classifier()), ("b", mixed())):
+        save(model, tmp_path / name)
+        known.add(model.fingerprint())
+    save(classifier(), path)
+    command = [sys.executable, "-c", SAVE_OFTEN]
+    writers = [subprocess.Popen([*command, str(tmp_path / name), str(path)]) for name in "ab"]
+    while any(writer.poll() is None for writer in writers):
+        assert load(path, mmap=True).fingerprint() in known
+        time.sleep(0.002)
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert load(path).fingerprint() in known
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "model"]
 
 
-def parts(path: Path) -> Parts:
-    with zipfile.ZipFile(path) as archive:
-        header = json.loads(archive.read("header.json"))
-        return header, {name: np.load(io.BytesIO(archive.read(name))) for name in header["members"]}
-
-
-def write(path: Path, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.json", json.dumps(header))
-        for name, array in arrays.items():
-            buffer = io.BytesIO()
-            np.save(buffer, array)
-            archive.writestr(name, buffer.getvalue())
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("io") / "model"
-    save(mixed(), path)
-    return path
-
-
-def set_header(*keys: Any, to: Any) -> Callable[[Parts], None]:
-    def change(found: Parts) -> None:
-        place: Any = found[0]
-        for key in keys[:-1]:
-            place = place[key]
-        place[keys[-1]] = to
-
-    return change
-
-
-def set_cell(name: str, place: Any, to: Any) -> Callable[[Parts], None]:
-    def change(found: Parts) -> None:
-        found[1][f"forest/{name}.npy"][place] = to
-
-    return change
-
-
-def set_array(name: str, make: Callable[[NDArray[Any]], NDArray[Any]]) -> Callable[[Parts], None]:
-    def change(found: Parts) -> None:
-        array = make(found[1][f"forest/{name}.npy"])
-        found[1][f"forest/{name}.npy"] = array
-        found[0]["members"][f"forest/{name}.npy"] = {"dtype": array.dtype.str, "shape": list(array.shape)}
-
-    return change
-
-
-# Node 0 of the penguin tree tests a number, node 2 the island, and the last node is a leaf.
-WRONG: list[tuple[Callable[[Parts], None], str]] = [
-    (set_header("format", to=2), "it has format 2, written by gputree 0.1.0; update gputree"),
-    (set_header("format", to=0), "its format 0 is unknown"),
-    (set_header("format", to="1"), "its header names no format"),
-    (set_header("estimator", to="Popen"), "its estimator 'Popen' is unknown"),
-    (set_header("estimator", to="DecisionTreeRegressor"), "parameters are not those of the estimator"),
-    (set_header("parameters", "max_depth", to="deep"), "The 'max_depth' parameter of DecisionTreeClassifier must be"),
-    (set_header("parameters", "max_depth", to={"call": "x"}), "{'call': 'x'} is no value of this format"),
-    (set_header("parameters", "depth", to=3), "parameters are not those of the estimator"),
-    (set_header("features", 0, "kind", to="text"), "KeyError: 'TEXT'"),
-    (set_header("features", 0, "kind", to="numeric"), "a test does not fit the kind of its column"),
-    (set_header("features", 0, "name", to=3), "'3' stands where a value of type str belongs"),
-    (set_header("features", 0, "categories", to=["a", "b"]), "a code that is no category"),
-    (set_header("features", 0, "categories", to=["a", "a", "b"]), "categories of column 'island' are not distinct"),
-    (set_header("features", to=[]), "it has no feature"),
-    (set_header("layout", "kind", to="raw sums"), "its layout has classes and sums"),
-    (set_header("layout", "sizes", to=[2]), "its classes do not fit its layout"),
-    (set_header("layout", "sizes", to=[3.0]), "'3.0' stands where a value of type int belongs"),
-    (set_header("layout", "scale", to=[0.0]), "the scale of its layout is not positive"),
-    (set_header("layout", "rows", to=1), "its layout has rows in channel 1"),
-    (set_header("weight_unit", to=-1.0), "its weight_unit is not positive"),
-    (set_header("fit_info", to={}), "its fit_info has other fields"),
-    (set_header("classes", to=[["a", "b"]]), "its classes do not fit its layout"),
-    (set_header("members", "forest/low.npy", "shape", to=[3]), "forest/low.npy is not as the header says"),
-    (set_header("members", "forest/low.npy", "dtype", to="<i8"), "forest/low.npy is not as the header says"),
-    (set_header("members", "forest/low.npy", "dtype", to="|O"), "array type '|O' is not allowed here"),
-    (lambda found: found[0].pop("layout"), "KeyError: 'layout'"),
-    (lambda found: found[1].pop("forest/low.npy"), "its members are not those that the header lists"),
-    (lambda found: found[1].update(more=np.zeros(1)), "its members are not those that the header lists"),
-    (set_array("low", lambda a: a[:-1]), "low has shape"),
-    (set_array("feature", lambda a: a.astype(np.int64)), "feature has type int64, not int32"),
-    (set_array("value", lambda a: a[:, :2]), "value has shape"),
-    (set_array("roots", lambda a: np.array([0, 1], np.int32)), "roots has shape (2,), not (1,)"),
-    (set_cell("roots", 0, 1), "the root is node 1, not 0"),
-    (set_cell("kind", 0, 2), "a node has an unknown kind"),
-    (set_cell("kind", 0, 0), "a leaf has feature other than -1"),
-    (set_cell("kind", -1, 1), "a test has no children"),
-    (set_cell("n_children", 0, 3), "a threshold has other than two children"),
-    (set_cell("first_child", 0, 0), "children are not in breadth-first order"),
-    (set_cell("first_child", 0, 1000), "children are not in breadth-first order"),
-    (set_cell("parent", 1, 1), "parents differ from children"),
-    (set_cell("depth", 1, 2), "a depth is not its parent's plus 1"),
-    (set_cell("feature", 0, 7), "a test is of none of 7 features"),
-    (set_cell("feature", 0, 0), "a test does not fit the kind of its column"),
-    (set_cell("low", 0, np.nan), "a threshold is NaN"),
-    (set_cell("missing", 0, 2), "missing names a branch that is not there"),
-    (set_cell("unseen", 0, 65535), "unseen names a branch that is not there"),
-    (set_cell("lookup_ptr", 1, 1), "lookup_ptr does not rise from 0"),
-    (set_cell("lookup_ptr", -1, 2**40), "lookup_ptr does not end at the number of cells"),
-    (set_cell("lookup_ptr", slice(1, 3), 3), "a lookup has no cells, or another node has some"),
-    (set_cell("lookup_code", 0, 0), "a code that is no category"),
-    (set_cell("lookup_code", 1, 1), "the codes of a lookup do not ascend"),
-    (set_cell("lookup_branch", 0, 9), "a lookup names a branch that is not there"),
-    (set_cell("stats", (0, 0), -1), "a count is negative"),
-    (set_cell("value", (0, 0), np.inf), "value is not finite"),
-    (set_cell("value", (0, 0), 1.5), "a share of a class is not in 0 to 1"),
-    (set_cell("score", 0, np.nan), "score is not finite"),
-    (set_cell("impurity", 0, -1.0), "an impurity is negative"),
-]
-
-
-@pytest.mark.parametrize(("change", "message"), WRONG, ids=[message for _, message in WRONG])
-def test_a_wrong_file_is_refused(change: Callable[[Parts], None], message: str, saved: Path, tmp_path: Path) -> None:
-    found = parts(saved)
-    change(found)
-    write(tmp_path / "wrong", *found)
-    with pytest.raises(ValueError, match="wrong is no model file that this version reads: ") as caught:
-        load(tmp_path / "wrong")
-    assert message in str(caught.value)
-
-
-def test_the_wrong_files_are_wrong_in_one_place_only(saved: Path, tmp_path: Path) -> None:
-    write(tmp_path / "right", *parts(saved))
-    same_model(load(saved), load(tmp_path / "right"), penguins()[0])
-
-
-@pytest.mark.parametrize("data", [b"", b"PK", b"not a model", b"\x00" * 5000])
-def test_what_is_no_archive_is_refused(data: bytes, tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(data)
-    with pytest.raises(ValueError, match="is no model file"):
-        load(tmp_path / "x")
-
-
-@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, '{"format": 1}', '{"format": NaN}', "1" * 5000])
-def test_a_header_that_is_none_is_refused(text: str, tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "x", "w") as archive:
-        archive.writestr("header.json", text)
-    with pytest.raises(ValueError, match="is no model file"):
-        load(tmp_path / "x")
-
-
-def test_a_compressed_archive_is_refused_before_it_is_read(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "bomb", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("header.json", b" " * 10**8)
-    with pytest.raises(ValueError, match="its members must be stored uncompressed"):
-        load(tmp_path / "bomb")
-
-
-def test_an_array_larger_than_the_file_is_refused(saved: Path, tmp_path: Path) -> None:
-    header, arrays = parts(saved)
-    shape = {"dtype": "<f8", "shape": [2**38]}
-    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({2**38},), }}\n"
-    with zipfile.ZipFile(tmp_path / "x", "w") as archive:
-        header["members"]["forest/low.npy"] = shape
-        archive.writestr("header.json", json.dumps(header))
-        for name in arrays:
-            archive.writestr(name, b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode())
-        with pytest.raises(UserWarning, match="Duplicate"):
-            archive.writestr("header.json", b"")
-    with pytest.raises(ValueError, match="is no model file"):
-        load(tmp_path / "x")
-
-
-def test_a_changed_byte_is_refused_or_harmless(tmp_path: Path) -> None:
-    X = pd.DataFrame({"a": ["x", "y", "z", None] * 3, "b": np.arange(12.0)})
-    model = gputree.DecisionTreeClassifier(max_depth=2).fit(X, [0, 1, 1, 2] * 3)
-    save(model, tmp_path / "model")
-    data, expected = bytearray((tmp_path / "model").read_bytes()), model.predict_proba(X)
-    path = tmp_path / "changed"
-    rng = np.random.default_rng(0)
-    refused = 0
-    for place in range(0, len(data), 3):
-        changed = bytearray(data)
-        changed[place] ^= 1 << int(rng.integers(8))
-        path.write_bytes(changed)
-        try:
-            np.testing.assert_array_equal(load(path).predict_proba(X), expected)
-        except ValueError:
-            refused += 1
-    assert refused > len(data) / 3 * 0.7
-
-
-def test_a_shortened_file_is_refused(tmp_path: Path) -> None:
+def test_labels_are_an_array_of_their_own(tmp_path: Path) -> None:
     save(classifier(), tmp_path / "model")
-    data = (tmp_path / "model").read_bytes()
-    for size in range(0, len(data), 97):
-        (tmp_path / "short").write_bytes(data[:size])
-        with pytest.raises(ValueError, match="is no model file"):
-            load(tmp_path / "short")
+    classes: NDArray[Any] = load(tmp_path / "model", mmap=True).classes_
+    assert classes.flags.writeable
+    assert classes.base is None

@@ -25,6 +25,9 @@ ANY_VALUE = [*VALUES, np.nan, np.inf, -np.inf, -0.0, 5e-324, -5e-324, 1e-310, 1e
 RESULT = ("feature", "low", "kind", "first_child", "n_children", "value", "impurity", "parent", "depth")
 
 
+ROUTES = ("missing", "unseen", "met_missing", "lookup_ptr", "lookup_code", "lookup_branch")
+
+
 def learner(criterion: str, **settings: Any) -> Any:
     cls = gputree.DecisionTreeClassifier if criterion in CLASSES else gputree.DecisionTreeRegressor
     return cls(criterion=criterion, **settings)
@@ -63,13 +66,13 @@ def inner_nodes(forest: Forest) -> list[int]:
 @settings(max_examples=50)
 @given(data=st.data())
 def test_a_weight_is_a_number_of_copies(criterion: str, data: st.DataObject) -> None:
-    """Sides of values that no node met are no part of it: they follow the child with more rows, not more weight."""
+    """Sides of values that no node met are part of it: they follow weight."""
     X, y = data.draw(tables(criterion))
     w = data.draw(arrays.arrays(np.int64, len(X), elements=st.integers(1, 4)))
     w[0] = 1
     weighted = learner(criterion).fit(X, y, w)
     copied = learner(criterion).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
-    same(weighted.forest_, copied.forest_, (*RESULT, "score"))
+    same(weighted.forest_, copied.forest_, (*RESULT, "score", *ROUTES))
     np.testing.assert_array_equal(weighted.tree_.weighted_n_node_samples, copied.tree_.weighted_n_node_samples)
     np.testing.assert_array_equal(weighted.apply(X), copied.apply(X))
     np.testing.assert_array_equal(weighted.feature_importances_, copied.feature_importances_)
@@ -423,28 +426,30 @@ def test_numbers_of_every_type_arrive_where_they_were_counted(x: NDArray[Any], b
 # -- missing, unknown, known
 
 
-@pytest.mark.parametrize(("x", "side"), [([0, 0, 0, 1], 0), ([0, 1, 1, 1], 1), ([0, 0, 1, 1], 1), ([0, 1], 1)])
-def test_a_missing_value_that_no_row_had_follows_most_rows(x: list[float], side: int) -> None:
-    """Right when equal; rows count, not weights."""
+@pytest.mark.parametrize(("x", "side"), [([0, 0, 0, 1], 0), ([0, 1, 1, 1], 1), ([0, 0, 1, 1], 0), ([0, 1], 0)])
+def test_a_missing_value_that_no_row_had_follows_most_weight(x: list[float], side: int) -> None:
+    """Left when equal; weights count, not rows."""
     X, y = np.array(x, float)[:, None], np.array(x) + 5
-    for w in (None, np.where(np.array(x) == 0, 1.0, 100.0), np.where(np.array(x) == 0, 100.0, 1.0)):
+    for w, expected in ((None, side), (np.where(y == 5, 1.0, 100.0), 1), (np.where(y == 5, 100.0, 1.0), 0)):
         for criterion in ("gini", "squared_error"):
             model = learner(criterion).fit(X, y, w)
-            assert model.predict([[np.nan]])[0] == 5 + side
-            assert model.forest_.missing[0] == side
+            assert model.predict([[np.nan]])[0] == 5 + expected
+            assert (model.forest_.missing[0], model.forest_.met_missing[0]) == (expected, 0)
 
 
 @settings(max_examples=50)
 @given(data=st.data())
-def test_unmet_missing_values_follow_most_rows_at_every_node(data: st.DataObject) -> None:
+def test_unmet_missing_values_follow_most_weight_at_every_node(data: st.DataObject) -> None:
     X, y = data.draw(tables("gini"))
     model = learner("gini").fit(X, y)
     forest = model.forest_
     for i, rows in enumerate(members(model, X)):
-        if forest.kind[i] == Test.LEAF or np.isnan(X[rows, forest.feature[i]]).any():
+        if forest.kind[i] == Test.LEAF:
             continue
+        met = np.isnan(X[rows, forest.feature[i]]).any()
+        assert forest.met_missing[i] == met
         left, right = (int(forest.stats[c].sum()) for c in forest.node(i).children)
-        assert forest.missing[i] == (0 if left > right else 1)
+        assert met or forest.missing[i] == (0 if left >= right else 1)
 
 
 def frame(values: list[str | None], categories: str = "abcd") -> pd.DataFrame:
@@ -456,17 +461,20 @@ def leaf_of(model: Any, value: str | None, categories: str = "abcd") -> int:
 
 
 def test_missing_unknown_and_known_stay_apart() -> None:
-    """Six a, one b, two missing: a branch each; c was declared but never met, z is unknown: both follow `unseen`."""
+    """Six a, one b, two missing: a branch each. c was declared: a branch without rows; z is unknown: as most rows."""
     values = ["a"] * 6 + ["b"] + [None] * 2
-    model = learner("gini").fit(frame(values), [0] * 6 + [1] + [2] * 2)
+    model = learner("gini", categorical_split="multiway").fit(frame(values), [0] * 6 + [1] + [2] * 2)
     forest = model.forest_
     a, b, nothing = (leaf_of(model, v) for v in ("a", "b", None))
     assert len({a, b, nothing}) == 3
     assert model.predict(frame(["a", "b", None])).tolist() == [0, 1, 2]
     unseen = forest.first_child[0] + forest.unseen[0]
     assert unseen == a, "the child with most rows"
-    assert leaf_of(model, "c") == unseen
     assert leaf_of(model, "z", "abcdz") == unseen
+    empty = leaf_of(model, "c")
+    assert forest.stats[empty].tolist() == [0, 0, 0]
+    np.testing.assert_array_equal(forest.value[empty], forest.value[0], "as its parent")
+    assert forest.n_children[0] == 5
     assert nothing == forest.first_child[0] + forest.missing[0]
 
 
@@ -482,12 +490,72 @@ def test_unknown_categories_follow_unseen(data: st.DataObject) -> None:
     columns = [data.draw(st.lists(st.sampled_from(["a", "b", "c", None]), min_size=n, max_size=n)) for _ in range(2)]
     y = data.draw(arrays.arrays(np.int64, n, elements=st.integers(0, 2)))
     X = pd.DataFrame({i: pd.Categorical(c, list("abc")) for i, c in enumerate(columns)}).set_axis(["u", "v"], axis=1)
-    model = learner("entropy").fit(X, y)
+    split = data.draw(st.sampled_from(["binary", "multiway"]))
+    model = learner("entropy", categorical_split=split).fit(X, y if split == "multiway" else y > 1)
     forest = model.forest_
     node = 0
     while forest.kind[node] != Test.LEAF:
+        test = forest.node(node)
+        alone = {test.children[forest.missing[node]]} if forest.low[node] == np.inf or len(test.children) > 3 else set()
         node = int(forest.first_child[node] + forest.unseen[node])
-        sizes = forest.stats[list(forest.node(int(forest.parent[node])).children)].sum(axis=1)
-        assert forest.stats[node].sum() == sizes.max()
+        assert forest.stats[node].sum() == max(forest.stats[c].sum() for c in test.children if c not in alone)
     unknown = pd.DataFrame({"u": ["?"], "v": ["!"]})
     assert model.apply(unknown)[0] == node
+
+
+@st.composite
+def words(draw: st.DrawFn) -> tuple[pd.DataFrame, NDArray[Any]]:
+    """Two columns of letters with missing cells and a column of numbers; two labels."""
+    n = draw(st.integers(2, 20))
+    cells = st.lists(st.sampled_from([*"abcd", None]), min_size=n, max_size=n)
+    frame = pd.DataFrame({name: pd.Series(draw(cells), dtype="str") for name in ("u", "v")})
+    frame["x"] = draw(arrays.arrays(np.float64, n, elements=st.sampled_from([*VALUES, np.nan])))
+    return frame, draw(arrays.arrays(np.int64, n, elements=st.integers(1, 2)))
+
+
+CATEGORICAL = [
+    {"categorical_split": "binary"},
+    {"categorical_split": "multiway"},
+    {"splitter": "random", "random_state": 3},
+    {"categorical_split": "multiway", "max_leaf_nodes": 6},
+]
+
+
+@pytest.mark.parametrize("options", CATEGORICAL, ids=str)
+@pytest.mark.parametrize("criterion", ["gini", "gain_ratio", "squared_error", "poisson"])
+@settings(max_examples=30)
+@given(data=st.data())
+def test_a_weight_is_a_number_of_copies_of_categories(
+    criterion: str, options: dict[str, Any], data: st.DataObject
+) -> None:
+    X, y = data.draw(words())
+    w = data.draw(arrays.arrays(np.int64, len(X), elements=st.integers(1, 4)))
+    w[0] = 1
+    weighted = learner(criterion, **options).fit(X, y, w)
+    copied = learner(criterion, **options).fit(X.iloc[np.repeat(np.arange(len(X)), w)], np.repeat(y, w))
+    same(weighted.forest_, copied.forest_, (*RESULT, "score", *ROUTES))
+
+
+@pytest.mark.parametrize("options", CATEGORICAL, ids=str)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_rows_types_and_names_of_categories_do_not_matter(options: dict[str, Any], data: st.DataObject) -> None:
+    """Order of rows, other names in the same order, other numbers of the same categories: the same arrays."""
+    X, y = data.draw(words())
+    model = learner("gini", **options).fit(X, y)
+    order = data.draw(st.permutations(range(len(X))))
+    assert learner("gini", **options).fit(X.iloc[order], y[order]).fingerprint() == model.fingerprint()
+    renamed = X.replace({"a": "k1", "b": "k22", "c": "k3", "d": "zz"})
+    assert learner("gini", **options).fit(renamed, y).fingerprint() == model.fingerprint()
+    objects = np.array(X.astype(object))
+    np.testing.assert_array_equal(
+        learner("gini", **options).fit(objects, y).forest_.value, model.forest_.value, "the same in an array of objects"
+    )
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_rows_of_categories_arrive_where_they_were_counted(data: st.DataObject) -> None:
+    X, y = data.draw(words())
+    options = data.draw(st.sampled_from(CATEGORICAL))
+    check_routing(learner("entropy", **options).fit(X, y), X, y)

@@ -28,6 +28,7 @@ from gputree.core.target import Target
 CHUNK = 1 << 17  # entries counted at once: features of small tables share one pass over NumPy
 BLOCK = 1 << 18  # cells of X copied at once while encoding
 ROW_BLOCK = 1 << 16  # rows predicted at once
+CELL_BLOCK = 1 << 26  # ... and cells, of sparse rows made dense
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Oracle:
             for feature, column in zip(spec.schema.features[first:], block, strict=False):
                 if feature.kind == Kind.CATEGORICAL:
                     numbers = np.arange(len(feature.categories), dtype=np.float64)
-                    cuts.append(Cuts(numbers, kind=Kind.CATEGORICAL))
+                    cuts.append(Cuts(numbers, kind=Kind.CATEGORICAL, declared=feature.declared))
                 else:
                     cuts.append(numeric_cuts(column, weight, spec.max_codes))
         return tuple(cuts)
@@ -205,10 +206,11 @@ class Oracle:
         """Walk every tree, a block of rows at a time."""
         leaves = np.empty((X.shape[0], forest.roots.size), np.int32)
         keys = lookup_keys(forest)
-        for first in range(0, X.shape[0], ROW_BLOCK):
-            block = X[first : first + ROW_BLOCK]
+        step = max(1, min(ROW_BLOCK, CELL_BLOCK // max(X.shape[1], 1)))
+        for first in range(0, X.shape[0], step):
+            block = dense(X[first : first + step])
             for t, root in enumerate(forest.roots):
-                leaves[first : first + ROW_BLOCK, t] = walk(forest, keys, int(root), block)
+                leaves[first : first + step, t] = walk(forest, keys, int(root), block)
         return leaves
 
     def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:
@@ -223,7 +225,13 @@ def column_blocks(X: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     """Columns of X as contiguous rows, a few at a time: (number of the first, (columns, n))."""
     width = max(1, min(X.shape[1], BLOCK // max(1, X.shape[0]) or 4))
     for first in range(0, X.shape[1], width):
-        yield first, np.ascontiguousarray(X[:, first : first + width].T)
+        yield first, np.ascontiguousarray(dense(X[:, first : first + width]).T)
+
+
+def dense(block: Any) -> NDArray[Any]:
+    """A part of a table as an array, from a sparse matrix too."""
+    array: NDArray[Any] = block if isinstance(block, np.ndarray) else block.toarray()
+    return array
 
 
 def branches(shard: Shard, splits: Splits, seg: NDArray[np.int64], row: NDArray[np.intp]) -> NDArray[np.int64]:

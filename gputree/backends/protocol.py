@@ -63,7 +63,7 @@ class Backend(Protocol):
     work: Work
 
     def edges(self, X: NDArray[Any], spec: CodeSpec, weight: NDArray[np.int64] | None) -> tuple[Cuts, ...]:
-        """X f4/f8 (n, F), NaN = missing; weight i8 (n,) or None -> the codes of every column."""
+        """X f4/f8 (n, F), dense or sparse, NaN = missing; weight i8 (n,) or None -> the codes of every column."""
 
     def encode(self, X: NDArray[Any], cuts: tuple[Cuts, ...]) -> Codes:
         """X f4/f8 (n, F) -> u1 or u2 codes by feature."""

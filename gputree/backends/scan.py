@@ -7,7 +7,7 @@ missing" is the highest cut of all), then missing to the left.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -94,15 +94,20 @@ def scan_cells(cells: Cells, m: int, nodes: Nodes) -> Iterator[tuple[Found, Look
     slot = cells.pairs // m
     if scan is Scan.BRANCHES:
         yield scan_branches(cells, slot, nodes)
-        return
-    cuts = CutScan.of(cells, slot, nodes, scan)
-    for found in cuts.found():
-        yield found, None
+    elif scan in (Scan.SUBSETS, Scan.ONE_SUBSET):
+        yield scan_subsets(cells, slot, nodes, scan)
+    else:
+        value = raw_values(cells) if scan is Scan.ONE_CUT else None
+        for found in CutScan.of(cells, slot, nodes, value).found():
+            yield found, None
 
 
 @dataclass(frozen=True, slots=True)
 class CutScan:
-    """Cuts after known codes of each segment; what lies left of one is a running sum less the segment's base."""
+    """Cuts after known codes of each segment; what lies left of one is a running sum less the segment's base.
+
+    ``value`` f8 (M,), which ascends with the code, is what random thresholds ``drawn`` (S,) are compared with.
+    """
 
     cells: Cells
     slot: NDArray[np.int64]  # (S,) slot of each segment
@@ -110,17 +115,17 @@ class CutScan:
     running: NDArray[np.int64]  # (C, M) running sums over all cells
     before: NDArray[np.int64]  # (C, S) running sums before each segment
     has_missing: NDArray[np.bool_]  # (S,)
-    drawn: NDArray[np.float64] | None  # (S,) random thresholds
+    value: NDArray[np.float64] | None
+    drawn: NDArray[np.float64] | None
 
     @classmethod
-    def of(cls, cells: Cells, slot: NDArray[np.int64], nodes: Nodes, scan: Scan) -> CutScan:
-        """Running sums of the cells."""
+    def of(cls, cells: Cells, slot: NDArray[np.int64], nodes: Nodes, value: NDArray[np.float64] | None) -> CutScan:
+        """All cuts, or with values one random threshold a segment."""
         running = np.cumsum(cells.stats, axis=1)
         first = cells.ptr[:-1]
-        drawn = draw_thresholds(cells, slot, nodes.slots) if scan is Scan.ONE_CUT else None
-        return cls(
-            cells, slot, nodes, running, running[:, first] - cells.stats[:, first], cells.code[first] == 0, drawn
-        )
+        drawn = None if value is None else draw_thresholds(cells, slot, nodes.slots, value)
+        before = running[:, first] - cells.stats[:, first]
+        return cls(cells, slot, nodes, running, before, cells.code[first] == 0, value, drawn)
 
     def found(self) -> Iterator[Found]:
         """The three families in order: missing right, known against missing, missing left."""
@@ -139,9 +144,9 @@ class CutScan:
         """Cells followed by another known cell of their segment; where thresholds are drawn, those next to them."""
         cells = self.cells
         inner = (cells.seg[:-1] == cells.seg[1:]) & (cells.code[:-1] > 0)
-        if self.drawn is not None:
-            value, drawn = raw_values(cells), self.drawn[cells.seg[:-1]]
-            inner &= (value[:-1] <= drawn) & (value[1:] > drawn)
+        if self.drawn is not None and self.value is not None:
+            drawn = self.drawn[cells.seg[:-1]]
+            inner &= (self.value[:-1] <= drawn) & (self.value[1:] > drawn)
         return np.flatnonzero(inner)
 
     def best(self, at: NDArray[np.intp], base: NDArray[np.int64], missing: int, low: float | None = None) -> Found:
@@ -210,7 +215,7 @@ class CutScan:
         return fine
 
     def thresholds(self, seg: NDArray[np.int64], at: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Raw thresholds of cuts after the cells ``at``."""
+        """Raw thresholds of cuts after the cells ``at``; without a meaning in columns of categories."""
         feature, book = self.cells.feature[seg], self.cells.book
         low = book.thresholds(feature, self.cells.code[at], self.cells.code[at + 1])
         return low if self.drawn is None else np.where(book.exact[feature], self.drawn[seg], low)
@@ -222,9 +227,10 @@ def raw_values(cells: Cells) -> NDArray[np.float64]:
     return value
 
 
-def draw_thresholds(cells: Cells, slot: NDArray[np.int64], slots: Slots) -> NDArray[np.float64]:
+def draw_thresholds(
+    cells: Cells, slot: NDArray[np.int64], slots: Slots, value: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """A uniform threshold between the smallest and largest known value of every segment, below the largest."""
-    value = raw_values(cells)
     last = cells.ptr[1:] - 1
     first = np.minimum(cells.ptr[:-1] + (cells.code[cells.ptr[:-1]] == 0), last)
     u = unit(draw(slots.key[slot], Stream.THRESHOLD, cells.feature.astype(np.uint64)))
@@ -265,26 +271,20 @@ def first_best(seg: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np
 
 
 def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[Found, Lookup]:
-    """One test a segment: a branch for every category that the node met, and one more for its missing values."""
+    """One test a segment: a branch for every category that was declared, or else met, and one for missing values."""
     layout, limits, criterion = nodes.layout, nodes.search.limits, nodes.search.criterion
-    count = np.diff(cells.ptr)
+    has_missing = cells.code[cells.ptr[:-1]] == 0
+    met, declared = np.diff(cells.ptr), cells.book.declared[cells.feature]
+    count = np.where(declared > 0, declared + has_missing, met)
     fine = np.minimum.reduceat(layout.count(cells.stats), cells.ptr[:-1]) >= limits.min_rows
     fine &= np.minimum.reduceat(layout.weight(cells.stats), cells.ptr[:-1]) >= limits.min_weight
-    fine &= (count == 2) if criterion.two_branches else (count >= 2)
+    fine &= (met >= 2) & ((count == 2) | (not criterion.two_branches))
     if criterion.positive_sums:
         sums = cells.stats[1 : 1 + layout.n_outputs].min(axis=0)
         fine &= np.minimum.reduceat(sums, cells.ptr[:-1]) > 0
-    has_missing = cells.code[cells.ptr[:-1]] == 0
     if limits.max_branches is not None:
         fine &= count <= limits.max_branches
-    own = slot[cells.seg]
-    weight = layout.weight(cells.stats)
-    n, N = weight.astype(np.float64), nodes.weight.astype(np.float64)[slot]
-    gain, info = np.zeros(slot.size), np.zeros(slot.size)
-    for o in range(layout.n_outputs):
-        x = layout.floats(cells.stats, o, weight, nodes.mean[o][own])
-        more, info = gains_segmented(criterion, x, n, nodes.floats[o][:, own], N[cells.seg], cells.ptr[:-1])
-        gain += more
+    gain, info, N = branch_gains(cells, slot, nodes)
     score = grid(criterion.final(gain, info, N), nodes.scale[slot])
     found = Found(
         cells.pairs,
@@ -296,6 +296,85 @@ def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[
         np.where(has_missing, count - 1, NOT_MET).astype(np.int32),
         count.astype(np.int32),
     )
-    known = np.flatnonzero(cells.code > 0)
-    branch = known - (cells.ptr[:-1] + has_missing)[cells.seg[known]]
-    return found, (cells.pairs[cells.seg[known]], cells.code[known], branch)
+    return found, branch_lookup(cells, has_missing)
+
+
+def branch_gains(
+    cells: Cells, slot: NDArray[np.int64], nodes: Nodes
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Gain, info and weight of the node when every cell is a branch, (S,) each."""
+    layout, own = nodes.layout, slot[cells.seg]
+    weight = layout.weight(cells.stats)
+    n, N = weight.astype(np.float64), nodes.weight.astype(np.float64)[slot]
+    gain, info = np.zeros(slot.size), np.zeros(slot.size)
+    for o in range(layout.n_outputs):
+        x = layout.floats(cells.stats, o, weight, nodes.mean[o][own])
+        more, info = gains_segmented(
+            nodes.search.criterion, x, n, nodes.floats[o][:, own], N[cells.seg], cells.ptr[:-1]
+        )
+        gain += more
+    return gain, info, N
+
+
+def branch_lookup(cells: Cells, has_missing: NDArray[np.bool_]) -> Lookup:
+    """The branch of every category: of declared ones their place among all of them, of others among those met."""
+    declared = cells.book.declared[cells.feature]
+    known = np.flatnonzero((cells.code > 0) & (declared == 0)[cells.seg])
+    seg = np.repeat(np.arange(declared.size), declared)
+    place = np.arange(seg.size) - (np.cumsum(declared) - declared)[seg]
+    return (
+        np.concatenate([cells.pairs[cells.seg[known]], cells.pairs[seg]]),
+        np.concatenate([cells.code[known], place + 1]),
+        np.concatenate([known - (cells.ptr[:-1] + has_missing)[cells.seg[known]], place]),
+    )
+
+
+def scan_subsets(cells: Cells, slot: NDArray[np.int64], nodes: Nodes, scan: Scan) -> tuple[Found, Lookup]:
+    """The best cut of every segment's categories in order of their means, or of numbers drawn for them.
+
+    Among all ways to part the categories in two, one of these cuts has the greatest gain if there are two classes or
+    one number (Breiman, Friedman, Olshen and Stone 1984, theorem 4.5).
+    """
+    random = scan is Scan.ONE_SUBSET
+    value = drawn_values(cells, slot, nodes.slots) if random else target_means(cells, slot, nodes)
+    order = np.lexsort((cells.code, np.where(cells.code == 0, -np.inf, value), cells.seg))
+    has_missing = cells.code[cells.ptr[:-1]] == 0
+    ranked = replace(
+        cells,
+        pairs=np.arange(slot.size),
+        code=np.arange(order.size) - cells.ptr[cells.seg] + ~has_missing[cells.seg],
+        stats=cells.stats[:, order],
+    )
+    best = blank(slot.size)
+    for found in CutScan.of(ranked, slot, nodes, value[order] if random else None).found():
+        best.put(found)
+    alone = best.low == np.inf  # missing against known, as in numeric columns
+    rank = np.empty(order.size, np.int64)
+    rank[order] = ranked.code
+    listed = np.flatnonzero((cells.code > 0) & ((best.score > -np.inf) & ~alone)[cells.seg])
+    seg = cells.seg[listed]
+    lookup = cells.pairs[seg], cells.code[listed], (rank[listed] > best.cut[seg]).astype(np.int64)
+    return replace(
+        best,
+        pair=cells.pairs,
+        kind=np.where(alone, best.kind, Test.LOOKUP).astype(np.uint8),
+        cut=np.where(alone, cells.code[cells.ptr[1:] - 1], 0).astype(np.int32),
+        low=np.where(alone, np.inf, 0.0),
+    ), lookup
+
+
+def target_means(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> NDArray[np.float64]:
+    """Share of the second class, or mean about that of the node, of every cell; 0 where no single number says it."""
+    layout = nodes.layout
+    if layout.n_outputs > 1 or (layout.counts and layout.sizes[0] > 2):
+        return np.zeros(cells.code.size)
+    weight = layout.weight(cells.stats)
+    x = layout.floats(cells.stats, 0, weight, nodes.mean[0][slot[cells.seg]])
+    mean: NDArray[np.float64] = x[-1] / weight
+    return mean
+
+
+def drawn_values(cells: Cells, slot: NDArray[np.int64], slots: Slots) -> NDArray[np.float64]:
+    """A number in [0, 1) for every category of a node, drawn from the node's key."""
+    index = cells.feature[cells.seg].astype(np.uint64) << np.uint64(16) | cells.code.astype(np.uint64)
+    return unit(draw(slots.key[slot[cells.seg]], Stream.CATEGORY, index))

@@ -32,7 +32,8 @@ class Forest:
 
     A leaf has kind LEAF, feature and first_child -1, n_children 0. ``low`` is 0 in LOOKUP nodes and +inf where a test
     asks "known or missing". ``missing`` and ``unseen`` are the branches of a missing value and of a category that the
-    node never met. ``lookup_ptr`` i8 (N + 1,) delimits the sorted codes and their branches of LOOKUP nodes.
+    test does not list; ``met_missing`` is 1 where training rows were missing there, else ``missing`` is the child of
+    larger weight. ``lookup_ptr`` i8 (N + 1,) delimits the sorted codes and their branches of LOOKUP nodes.
     """
 
     roots: NDArray[np.int32]  # (T,)
@@ -43,6 +44,7 @@ class Forest:
     n_children: NDArray[np.uint16]  # (N,)
     missing: NDArray[np.uint16]  # (N,)
     unseen: NDArray[np.uint16]  # (N,)
+    met_missing: NDArray[np.uint8]  # (N,)
     lookup_ptr: NDArray[np.int64]  # (N + 1,)
     lookup_code: NDArray[np.uint16]
     lookup_branch: NDArray[np.uint16]
@@ -116,6 +118,7 @@ class Forest:
             n_children=np.where(keep, self.n_children[order], blank),
             missing=np.where(keep, self.missing[order], blank),
             unseen=np.where(keep, self.unseen[order], blank),
+            met_missing=np.where(keep, self.met_missing[order], np.uint8(0)),
             lookup_ptr=ptr,
             lookup_code=self.lookup_code[cells],
             lookup_branch=self.lookup_branch[cells],
@@ -178,7 +181,7 @@ class Node:
 
     @property
     def lookup(self) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
-        """Codes that the node met and their branches (LOOKUP nodes)."""
+        """Codes that have a branch of their own choice, and these branches (LOOKUP nodes)."""
         cells = slice(*self.forest.lookup_ptr[self.id : self.id + 2])
         return self.forest.lookup_code[cells], self.forest.lookup_branch[cells]
 
@@ -206,6 +209,7 @@ class Marked:
     n_children: NDArray[np.uint16]
     missing: NDArray[np.uint16]
     unseen: NDArray[np.uint16]
+    met_missing: NDArray[np.uint8]
     score: NDArray[np.float64]
     lookup_count: NDArray[np.int64]
     lookup_code: NDArray[np.uint16]
@@ -284,6 +288,7 @@ class ForestBuilder:
             n_children=spread("n_children", 0, np.uint16),
             missing=spread("missing", 0, np.uint16),
             unseen=spread("unseen", 0, np.uint16),
+            met_missing=spread("met_missing", 0, np.uint8),
             lookup_ptr=np.concatenate([[0], np.cumsum(per_node)]).astype(np.int64),
             lookup_code=self.column("lookup_code", np.uint16)[cells],
             lookup_branch=self.column("lookup_branch", np.uint16)[cells],

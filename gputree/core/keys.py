@@ -27,6 +27,7 @@ class Stream(IntEnum):
     THRESHOLD = 2
     BAG = 3
     DIRECTION = 4
+    CATEGORY = 5
 
 
 def _words(value: Integers) -> UInt64s:

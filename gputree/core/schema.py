@@ -28,11 +28,16 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One column: its name, its kind, and for a category column its declared values in order."""
+    """One column: its name, its kind, and for a category column its values in order.
+
+    ``declared``: whether the values were declared, by the type of the column or by the user, and not merely found in
+    it; a test with a branch for each then has one for every declared value.
+    """
 
     name: str
     kind: Kind = Kind.NUMERIC
     categories: tuple[Any, ...] = ()
+    declared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +46,13 @@ class Cuts:
 
     ``values`` f8 (codes,): exact codes are the distinct values themselves; else a representative of each code.
     ``edges`` f8 (codes - 1,): for quantile codes only, code c holds the values x with edges[c-2] < x <= edges[c-1].
+    ``declared``: whether categories were declared, see `Feature`.
     """
 
     values: NDArray[np.float64]
     edges: NDArray[np.float64] | None = None
     kind: Kind = Kind.NUMERIC
+    declared: bool = False
 
     @property
     def n_codes(self) -> int:
@@ -70,7 +77,7 @@ class Book:
     """The codes of all columns in flat arrays: code c of column f stands at ``offset[f] + c``.
 
     ``values`` f8 (missing as -inf), ``edges`` f8 with the edge behind each quantile code (NaN behind exact ones);
-    offset i8, exact bool and kind u1 (F,).
+    offset i8, exact bool, kind u1 and declared i8 (F,), the number of declared categories.
     """
 
     values: NDArray[np.float64]
@@ -78,6 +85,7 @@ class Book:
     offset: NDArray[np.int64]
     exact: NDArray[np.bool_]
     kind: NDArray[np.uint8]
+    declared: NDArray[np.int64]
 
     @classmethod
     def of(cls, cuts: tuple[Cuts, ...]) -> Book:
@@ -93,6 +101,7 @@ class Book:
             np.cumsum(sizes) - sizes,
             np.array([c.edges is None for c in cuts], bool),
             np.array([c.kind for c in cuts], np.uint8),
+            np.array([c.n_codes * c.declared for c in cuts], np.int64),
         )
 
     def thresholds(self, feature: NDArray[Any], cut: NDArray[Any], follow: NDArray[Any]) -> NDArray[np.float64]:

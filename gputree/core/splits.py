@@ -26,7 +26,9 @@ class Scan(IntEnum):
 
     CUTS = 0  # every cut between neighbouring codes of the node, missing on either side, missing against known
     ONE_CUT = 1  # the same with a single cut drawn at random
-    BRANCHES = 2  # one candidate with one branch per declared category, and one for missing values
+    BRANCHES = 2  # one candidate: a branch for each category (declared, or met in the node), one for missing values
+    SUBSETS = 3  # the cuts of CUTS between categories in order of their target means
+    ONE_SUBSET = 4  # the cut of ONE_CUT between categories in an order drawn at random
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Generator:
 THRESHOLD = Generator(Scan.CUTS, Kind.NUMERIC)
 RANDOM = Generator(Scan.ONE_CUT, Kind.NUMERIC)
 MULTIWAY = Generator(Scan.BRANCHES, Kind.CATEGORICAL)
+SUBSET = Generator(Scan.SUBSETS, Kind.CATEGORICAL)
+RANDOM_SUBSET = Generator(Scan.ONE_SUBSET, Kind.CATEGORICAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +96,9 @@ class Slots:
 class Candidates:
     """Best test of every slot and feature, arrays (k, m); ``score`` is -inf where none is admissible.
 
-    ``cut`` is the last code to the left, ``low`` the raw threshold (+inf where missing alone is split off), ``missing``
-    the branch of missing values or NOT_MET. Tests with a lookup list their cells: the flat number of the slot-feature
-    pair (ascending), code, branch.
+    ``cut`` is the last code to the left, ``low`` the raw threshold (+inf where missing alone is split off, also from
+    categories), ``missing`` the branch of missing values or NOT_MET. Tests with a lookup list their cells: the flat
+    number of the slot-feature pair (ascending), code, branch.
     """
 
     score: NDArray[np.float64]

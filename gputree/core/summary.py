@@ -1,7 +1,8 @@
 """What a grown forest's nodes hold: values and impurities. May import NumPy and core only.
 
 Of regression trees the leaves are summed once more, about their own means: fixed point over the whole range of y is
-coarse where one row is far from all others. Inner nodes follow from their children.
+coarse where one row is far from all others. Inner nodes follow from their children. A node without rows, the branch of
+a category that was declared and not met, holds what its parent holds.
 """
 
 from __future__ import annotations
@@ -63,12 +64,19 @@ def describe_counts(forest: Forest, layout: Layout, criterion: Criterion) -> For
     impurity = np.zeros(n.size)
     for o in range(layout.n_outputs):
         impurity += criterion.impurity(stats[layout.output(o)].astype(np.float64), n)
-    value = (stats[: sum(layout.sizes)] / weight).T
-    return replace(forest, value=np.ascontiguousarray(value), impurity=impurity / layout.n_outputs)
+    value = np.ascontiguousarray((stats[: sum(layout.sizes)] / weight).T)
+    inherit(value, forest, layout)
+    return replace(forest, value=value, impurity=impurity / layout.n_outputs)
+
+
+def inherit(value: NDArray[np.float64], forest: Forest, layout: Layout) -> None:
+    """Give nodes without rows the value (N, O) of their parents, which have some."""
+    empty = np.flatnonzero(layout.weight(forest.stats.T) == 0)
+    value[empty] = value[forest.parent[empty]]
 
 
 def describe_sums(forest: Forest, target: Target, criterion: Criterion, leaves: Figures) -> Forest:
-    """Means and impurities of all nodes from those of the leaves, which come in node order.
+    """Means and impurities of all nodes from those of the leaves with rows, which come in node order.
 
     The loss of a node about its mean is that of its children about theirs plus the loss of the children's means about
     it: the law of total variance, and its like for every Bregman loss (Banerjee and others 2005, Clustering with
@@ -77,14 +85,17 @@ def describe_sums(forest: Forest, target: Target, criterion: Criterion, leaves: 
     """
     shape = forest.n_nodes, target.layout.n_outputs
     at = Figures(np.zeros(shape), np.zeros(shape), np.zeros(shape))
-    leaf = forest.kind == Test.LEAF
+    weight = target.layout.weight(forest.stats.T)
+    leaf = (forest.kind == Test.LEAF) & (weight > 0)
     at.mean[leaf], at.rest[leaf], at.loss[leaf] = leaves.mean, leaves.rest, leaves.loss
     by_depth = np.argsort(forest.depth, kind="stable")
+    by_depth = by_depth[weight[by_depth] > 0]
     ends = np.searchsorted(forest.depth[by_depth], np.arange(forest.max_depth + 2))
-    weight = target.layout.weight(forest.stats.T)
-    share = np.where(forest.parent < 0, 1.0, weight / weight[forest.parent])[:, None]  # of the parent's weight
+    above = np.where(forest.parent < 0, weight, weight[forest.parent])
+    share = (weight / above)[:, None]
     for first, stop in zip(ends[-2:0:-1], ends[:1:-1], strict=True):
         join_children(forest, target, criterion, at, by_depth[first:stop], share)
+    inherit(at.mean, forest, target.layout)
     impurity = np.minimum(at.loss.sum(axis=1), LARGEST) / target.layout.n_outputs
     return replace(forest, value=at.mean, impurity=impurity)
 
@@ -98,9 +109,9 @@ def join_children(
     shares: NDArray[np.float64],
 ) -> None:
     """Write the figures of the parents of all nodes of one depth; shares f8 (N, 1) of their parents' weight."""
-    parent, inverse = np.unique(forest.parent[node], return_inverse=True)
+    parent, first, inverse = np.unique(forest.parent[node], return_index=True, return_inverse=True)
     share = shares[node]
-    base = at.mean[forest.first_child[parent]]
+    base = at.mean[node[first]]
     away = (at.mean[node] - base[inverse]) + at.rest[node]
     shift = np.zeros(base.shape)
     np.add.at(shift, inverse, share * away)

@@ -75,7 +75,7 @@ class Plan:
         parent = np.repeat(np.arange(len(splits)), splits.n_branches)
         first = np.cumsum(splits.n_branches) - splits.n_branches
         branch = np.arange(parent.size) - first[parent]
-        self.forest.mark(tests(splits, self.target.layout.count(stats), first, self.forest.n_nodes))
+        self.forest.mark(tests(splits, self.target.layout.weight(stats), first, self.forest.n_nodes))
         born = Grown(
             splits.node[parent],
             self.forest.of("depth", splits.node[parent]) + np.int32(1),
@@ -174,7 +174,7 @@ class Plan:
         if self.target.sums is None:
             forest = describe_counts(forest, self.target.layout, criterion)
         else:
-            leaf = np.flatnonzero(forest.kind == Test.LEAF)
+            leaf = np.flatnonzero((forest.kind == Test.LEAF) & (self.target.layout.weight(forest.stats.T) > 0))
             forest = describe_sums(forest, self.target, criterion, self.leaf_figures(forest, leaf, birth[leaf]))
         if self.recipe.search.limits.monotone is None:
             return forest
@@ -198,14 +198,14 @@ class Plan:
         return BestFirst(self.forest, self.recipe, self.target)
 
 
-def tests(splits: Splits, rows: NDArray[np.int64], first: NDArray[Any], n_nodes: int) -> Marked:
-    """What the forest records of new tests; rows (children,)."""
-    parent = np.repeat(np.arange(len(splits)), splits.n_branches)
-    top = np.maximum.reduceat(rows, first)
-    heaviest = np.flatnonzero(rows == top[parent])
-    largest = heaviest[np.searchsorted(heaviest, first)] - first  # the first of the largest children
-    tie = (splits.kind == Test.THRESHOLD) & (rows[first] == rows[first + 1])
-    not_met = np.where(tie, 1, largest)  # right when equal
+def tests(splits: Splits, weight: NDArray[np.int64], first: NDArray[Any], n_nodes: int) -> Marked:
+    """What the forest records of new tests; weight (children,).
+
+    A missing value that a node never met goes to the child of larger weight, the first among equals; so does a
+    category, but never to a branch of missing values alone.
+    """
+    met = splits.missing != NOT_MET
+    largest = heaviest(weight, splits.n_branches, first)
     return Marked(
         node=splits.node,
         kind=splits.kind,
@@ -213,10 +213,29 @@ def tests(splits: Splits, rows: NDArray[np.int64], first: NDArray[Any], n_nodes:
         low=splits.low,
         first_child=(n_nodes + first).astype(np.int32),
         n_children=splits.n_branches.astype(np.uint16),
-        missing=np.where(splits.missing == NOT_MET, not_met, splits.missing).astype(np.uint16),
-        unseen=largest.astype(np.uint16),
+        missing=np.where(met, splits.missing, largest).astype(np.uint16),
+        unseen=heaviest(np.where(takes_known(splits, first), weight, -1), splits.n_branches, first).astype(np.uint16),
+        met_missing=met.astype(np.uint8),
         score=splits.score,
         lookup_count=np.diff(splits.lookup_ptr),
         lookup_code=splits.lookup_code,
         lookup_branch=splits.lookup_branch,
     )
+
+
+def heaviest(weight: NDArray[np.int64], n_branches: NDArray[Any], first: NDArray[Any]) -> NDArray[np.int64]:
+    """The branch of largest weight (children,) of every test, the first among equals."""
+    top = np.maximum.reduceat(weight, first)
+    place = np.flatnonzero(weight == np.repeat(top, n_branches))
+    branch: NDArray[np.int64] = place[np.searchsorted(place, first)] - first
+    return branch
+
+
+def takes_known(splits: Splits, first: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which branches (children,) some known value takes."""
+    lookup = splits.kind == Test.LOOKUP
+    known = np.repeat(~lookup, splits.n_branches)
+    known[np.repeat(first, np.diff(splits.lookup_ptr)) + splits.lookup_branch] = True
+    alone = np.flatnonzero(~lookup & (splits.low == np.inf))
+    known[first[alone] + splits.missing[alone]] = False
+    return known

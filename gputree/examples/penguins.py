@@ -11,7 +11,7 @@ def main() -> None:
     table = load_penguins()
     frame = table.to_frame("pandas")
     X, y = frame.drop(columns=table.target), frame[table.target]
-    model = DecisionTreeClassifier(max_depth=3).fit(X[::2], y[::2])
+    model = DecisionTreeClassifier(max_depth=3, categorical_split="multiway").fit(X[::2], y[::2])
     print(export_text(model))
     print(f"accuracy on the other half: {model.score(X[1::2], y[1::2]):.3f}")
     print(f"fingerprint: {model.fingerprint()}")

@@ -1,10 +1,12 @@
 """Whether arrays from anywhere form a tree that every walker may trust. May import everything below.
 
-Each check says in a sentence what it found; nothing here trusts an index before it was compared with its range.
+Each check says in a sentence what it found; nothing here trusts an index before it was compared with its range. All of
+them go over whole arrays, so that a chain of a million nodes costs no more than a bush of as many.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ FOREST_TYPES = {
     "n_children": ("u2", "N"),
     "missing": ("u2", "N"),
     "unseen": ("u2", "N"),
+    "met_missing": ("u1", "N"),
     "lookup_ptr": ("i8", "P"),
     "lookup_code": ("u2", "L"),
     "lookup_branch": ("u2", "L"),
@@ -34,6 +37,12 @@ FOREST_TYPES = {
     "impurity": ("f8", "N"),
     "value": ("f8", "NO"),
 }
+BLANK = (
+    *(("feature", -1), ("low", 0), ("first_child", -1), ("n_children", 0), ("missing", 0), ("unseen", 0)),
+    *(("met_missing", 0), ("score", 0)),
+)  # what a leaf has
+WRAP = 2.0**60  # sums of 64-bit integers that overflowed are off by 2**64; sums of floats by far less than this
+ROUNDING = 2.0**-20  # of the largest mean of a tree: more than any library's sums lose, and less than a mistake makes
 
 
 def expect(condition: Any, message: str) -> None:
@@ -43,13 +52,50 @@ def expect(condition: Any, message: str) -> None:
     ------
     ValueError
         If the condition is false.
+
+    Examples
+    --------
+    >>> expect(2 < 1, "2 is not below 1")
+    Traceback (most recent call last):
+    ...
+    ValueError: 2 is not below 1
     """
     if not condition:
         raise ValueError(message)
 
 
-def check_tree(forest: Forest, schema: Schema, layout: Layout) -> None:
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Inner nodes (I,) and their children: nodes 1 to N - 1 in this order, ``count`` (I,) from place ``start`` (I,) on.
+
+    Sound only after `check_links`.
+    """
+
+    inner: NDArray[np.intp]
+    count: NDArray[np.int64]
+    start: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, forest: Forest) -> Family:
+        """Those of a forest of one tree."""
+        inner = np.flatnonzero(forest.kind != Test.LEAF)
+        count = forest.n_children[inner].astype(np.int64)
+        return cls(inner, count, np.cumsum(count) - count)
+
+    def largest(self, children: NDArray[Any]) -> NDArray[np.int64]:
+        """The branch of every inner node whose child has the largest number (N - 1,), the first among equals."""
+        if not self.inner.size:
+            return np.zeros(0, np.int64)
+        top = np.maximum.reduceat(children, self.start)
+        place = np.flatnonzero(children == np.repeat(top, self.count))
+        branch: NDArray[np.int64] = place[np.searchsorted(place, self.start)] - self.start
+        return branch
+
+
+def check_tree(forest: Forest, schema: Schema, layout: Layout, clipped: bool = False) -> None:
     """Check that a forest is one tree in breadth-first order, over these columns, with these channels.
+
+    ``clipped`` says that monotone constraints may have moved values away from the shares of a node.
 
     Raises
     ------
@@ -62,7 +108,11 @@ def check_tree(forest: Forest, schema: Schema, layout: Layout) -> None:
         check_feature(feature)
     check_tests(forest, schema)
     check_lookups(forest, schema)
-    check_numbers(forest, layout)
+    family = Family.of(forest)
+    check_finite(forest)
+    check_stats(forest, layout, family)
+    check_branches(forest, layout, family)
+    check_values(forest, layout, family, clipped)
 
 
 def check_shapes(forest: Forest, layout: Layout) -> None:
@@ -80,15 +130,16 @@ def check_shapes(forest: Forest, layout: Layout) -> None:
 def check_links(forest: Forest) -> None:
     """Every node but the root has one parent before it: in breadth-first order, children follow one another."""
     expect(forest.roots[0] == 0, f"the root is node {forest.roots[0]}, not 0")
-    inner = np.flatnonzero(forest.kind != Test.LEAF)
-    leaf = np.flatnonzero(forest.kind == Test.LEAF)
-    expect(np.isin(forest.kind, (Test.LEAF, Test.THRESHOLD, Test.LOOKUP)).all(), "a node has an unknown kind")
-    for name, blank in (("feature", -1), ("first_child", -1), ("n_children", 0), ("missing", 0), ("unseen", 0)):
+    known = (forest.kind == Test.LEAF) | (forest.kind == Test.THRESHOLD) | (forest.kind == Test.LOOKUP)
+    expect(known.all(), "a node has an unknown kind")
+    leaf = forest.kind == Test.LEAF
+    for name, blank in BLANK:
         expect((getattr(forest, name)[leaf] == blank).all(), f"a leaf has {name} other than {blank}")
-    count = forest.n_children[inner].astype(np.int64)
-    expect((count >= 1).all(), "a test has no children")
+    family = Family.of(forest)
+    inner, count = family.inner, family.count
+    expect((count >= 2).all(), "a test has fewer than two children")
     expect((count[forest.kind[inner] == Test.THRESHOLD] == 2).all(), "a threshold has other than two children")
-    first = 1 + np.cumsum(count) - count
+    first = 1 + family.start
     expect((forest.first_child[inner] == first).all(), "children are not in breadth-first order")
     expect(1 + count.sum() == forest.n_nodes, "the children are not all nodes but the root")
     expect((first > inner).all(), "a child comes before its parent")
@@ -100,10 +151,12 @@ def check_links(forest: Forest) -> None:
 
 
 def check_feature(feature: Feature) -> None:
-    """Categories are distinct texts, numbers or booleans."""
+    """Categories are distinct texts, numbers or booleans; a column of numbers has none."""
     name, categories = feature.name, feature.categories
+    if feature.kind == Kind.NUMERIC:
+        expect(not categories and not feature.declared, f"column {name!r} holds numbers and has categories")
     expect(len(categories) < MAX_CODES, f"column {name!r} has {len(categories)} categories, more than {MAX_CODES - 1}")
-    plain = all(isinstance(c, str | bool | int | float) for c in categories)
+    plain = all(isinstance(c, str | bool | int | float | np.bool_ | np.number) and c == c for c in categories)
     expect(
         plain and len(set(categories)) == len(categories), f"the categories of column {name!r} are not distinct values"
     )
@@ -114,15 +167,19 @@ def check_tests(forest: Forest, schema: Schema) -> None:
     inner = np.flatnonzero(forest.kind != Test.LEAF)
     feature = forest.feature[inner]
     expect(((feature >= 0) & (feature < schema.n_features)).all(), f"a test is of none of {schema.n_features} features")
-    categorical = forest.kind[inner] == Test.LOOKUP
-    expect(
-        (categorical == (schema.kinds[feature] == Kind.CATEGORICAL)).all(), "a test does not fit the kind of its column"
-    )
-    expect(not np.isnan(forest.low).any(), "a threshold is NaN")
+    low, lookup = forest.low[inner], forest.kind[inner] == Test.LOOKUP
+    expect(not np.isnan(low).any(), "a threshold is NaN")
+    alone = low == np.inf
+    fits = np.where(schema.kinds[feature] == Kind.CATEGORICAL, lookup | alone, ~lookup)
+    expect(fits.all(), "a test does not fit the kind of its column")
+    expect((low[lookup] == 0).all(), "a lookup has low other than 0")
     for name in ("missing", "unseen"):
         expect(
             (getattr(forest, name)[inner] < forest.n_children[inner]).all(), f"{name} names a branch that is not there"
         )
+    expect((forest.met_missing <= 1).all(), "met_missing is neither 0 nor 1")
+    asks = (forest.met_missing[inner] == 1) & (forest.missing[inner] == 1)
+    expect(asks[alone].all(), "a threshold is infinite where the test does not ask whether a value is missing")
 
 
 def check_lookups(forest: Forest, schema: Schema) -> None:
@@ -140,13 +197,106 @@ def check_lookups(forest: Forest, schema: Schema) -> None:
     expect((forest.lookup_branch < forest.n_children[owner]).all(), "a lookup names a branch that is not there")
 
 
-def check_numbers(forest: Forest, layout: Layout) -> None:
-    """Counts are not negative, values are finite, shares lie in 0 to 1."""
-    stats: NDArray[np.int64] = forest.stats
-    weight = stats if layout.counts else stats[:, [0, *([layout.rows] if layout.rows > 0 else [])]]
-    expect((weight >= 0).all(), "a count is negative")
+def check_finite(forest: Forest) -> None:
+    """No NaN and no infinity where there must be none."""
     for name in ("value", "score", "impurity"):
         expect(np.isfinite(getattr(forest, name)).all(), f"{name} is not finite")
     expect((forest.impurity >= 0).all(), "an impurity is negative")
-    if layout.counts:
-        expect(((forest.value >= 0) & (forest.value <= 1)).all(), "a share of a class is not in 0 to 1")
+
+
+def check_stats(forest: Forest, layout: Layout, family: Family) -> None:
+    """Counts are not negative, nodes are the sums of their children, and only branches of lookups may be empty."""
+    stats = forest.stats
+    counts = stats if layout.counts else stats[:, [0, *([layout.rows] if layout.rows > 0 else [])]]
+    expect((counts >= 0).all(), "a count is negative")
+    if family.inner.size:
+        total = np.add.reduceat(stats[1:], family.start, axis=0)
+        expect((total == stats[family.inner]).all(), "the stats of a node are not the sum of its children's")
+        if max(int(stats.max()), -int(stats.min())) * int(family.count.max()) >= 2**63:
+            rough = np.add.reduceat(stats[1:].astype(np.float64), family.start, axis=0)
+            expect((np.abs(rough - stats[family.inner]) < WRAP).all(), "the stats of the children of a node overflow")
+    for o in range(layout.n_outputs if layout.counts else 0):
+        each = stats[:, layout.output(o)]
+        expect((np.abs(each.sum(axis=1, dtype=np.float64)) < WRAP).all(), "the counts of a node overflow")
+        expect((each.sum(axis=1) == layout.weight(stats.T)).all(), "the weights of a node differ by output")
+    weight, rows = layout.weight(stats.T), layout.count(stats.T)
+    expect(((weight > 0) == (rows > 0)).all(), "a node has rows without weight, or weight without rows")
+    expect((rows <= weight).all(), "a node has more rows than units of weight")
+    expect(weight[0] > 0, "the root has no weight")
+    above = forest.kind[forest.parent[1:]]
+    expect((weight[1:][above != Test.LOOKUP] > 0).all(), "a branch of a threshold has no weight")
+    expect((weight[family.inner] > 0).all(), "a test has no weight")
+
+
+def known_branches(forest: Forest) -> NDArray[np.bool_]:
+    """Whether some known value leads from its parent to a node, bool (N,); true of the root."""
+    known = np.ones(forest.n_nodes, bool)
+    known[1:] = forest.kind[forest.parent[1:]] != Test.LOOKUP
+    owner = np.repeat(np.arange(forest.n_nodes), np.diff(forest.lookup_ptr))
+    known[forest.first_child[owner] + forest.lookup_branch] = True
+    known[forest.first_child[np.flatnonzero(forest.low == np.inf)] + 1] = False
+    return known
+
+
+def check_branches(forest: Forest, layout: Layout, family: Family) -> None:
+    """Every branch is some value's, and values that a node never met follow the child of larger weight.
+
+    The first format sent categories that a node never met to the child of most rows, whatever it was, and its files
+    are to predict as they always did: both rules are allowed.
+    """
+    inner, known = family.inner, known_branches(forest)
+    met = inner[forest.met_missing[inner] == 1]
+    taken = known.copy()
+    taken[forest.first_child[met] + forest.missing[met]] = True
+    expect(taken.all(), "no value leads to a branch")
+    weight, rows = layout.weight(forest.stats.T), layout.count(forest.stats.T)
+    unmet = forest.met_missing[inner] == 0
+    expect(
+        (forest.missing[inner] == family.largest(weight[1:]))[unmet].all(),
+        "missing is not the child of larger weight where no row was missing",
+    )
+    heaviest = family.largest(np.where(known, weight, -1)[1:])
+    unseen = forest.unseen[inner]
+    expect(
+        ((unseen == heaviest) | (unseen == family.largest(rows[1:]))).all(), "unseen is not the child of larger weight"
+    )
+
+
+def check_values(forest: Forest, layout: Layout, family: Family, clipped: bool) -> None:
+    """Shares are those of the counts, means lie between those of the children, a node without rows has its parent's."""
+    value, weight = forest.value, layout.weight(forest.stats.T)
+    empty = np.flatnonzero(weight == 0)
+    expect((value[empty] == value[forest.parent[empty]]).all(), "a node without rows has not the value of its parent")
+    if not layout.counts:
+        check_means(value, family)
+        return
+    expect(((value >= 0) & (value <= 1)).all(), "a share of a class is not in 0 to 1")
+    full = np.flatnonzero(weight > 0)
+    share = forest.stats[full, : sum(layout.sizes)] / weight[full, None]
+    counted = (value[full] == share).all()
+    if clipped and layout.sizes == (2,) and not counted:
+        check_clipped(value, share[:, 1])
+    else:
+        expect(counted, "a share of a class is not that of its counts")
+
+
+def check_clipped(value: NDArray[np.float64], share: NDArray[np.float64]) -> None:
+    """Shares of two classes under monotone constraints (N, 2) beside those of the second class as counted (n,)."""
+    second = value[:, 1]
+    expect((value[:, 0] == 1.0 - second).all(), "the shares of two classes do not add up to 1")
+    expect(second[0] == share[0], "the share of a class in the root is not that of its counts")
+    within = (second >= share.min()) & (second <= share.max())
+    expect(within.all(), "a share of a class is beyond those of all nodes")
+
+
+def check_means(value: NDArray[np.float64], family: Family) -> None:
+    """A mean lies between those of the children, clipped by monotone constraints or not, but for rounding."""
+    if not family.inner.size:
+        return
+    lowest = np.minimum.reduceat(value[1:], family.start, axis=0)
+    highest = np.maximum.reduceat(value[1:], family.start, axis=0)
+    slack = np.abs(value).max(axis=0) * ROUNDING + np.finfo(np.float64).tiny
+    mean = value[family.inner]
+    with np.errstate(over="ignore"):
+        inside = (mean >= lowest - slack) & (mean <= highest + slack)
+    expect(inside.all(), "the mean of a node is beyond those of its children")

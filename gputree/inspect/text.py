@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -12,10 +12,20 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.core.forest import Forest, Node, Test
-from gputree.core.schema import Kind, Schema
+from gputree.core.forest import Forest, Test
+from gputree.inspect.words import (
+    LIST_WIDTH,
+    Branch,
+    Words,
+    checked_classes,
+    checked_names,
+    cut_words,
+    listed,
+    make_words,
+)
 
-LIST_WIDTH = 60  # characters that a list of categories may take before the rest is counted
+LINE_WIDTH = 80  # lists of categories are cut to keep lines within it, where names and depth allow
+NARROWEST = 24  # of lists, however far a line is indented
 
 
 def export_text(
@@ -27,16 +37,19 @@ def export_text(
     spacing: int = 3,
     decimals: int = 2,
     show_weights: bool = False,
+    show_missing: bool | str = "auto",
 ) -> str:
     """Write the rules of a tree as text.
 
     The text of a tree of numeric tests that met no missing value is, character for character, that of
     `sklearn.tree.export_text` for the same tree. Beyond it:
 
-    - A test of categories has one line a branch, with the categories that take it. ``(or other)`` marks the branch of
-      every category that the node never met; those without a training row are counted in one line.
-    - In such a tree, and where a test proves that missing values were met in training, every test says which branch
-      they take, by ``(or missing)`` or a line of its own.
+    - A test of categories has one line a branch, with the categories that take it; a long list is cut, with the count
+      of the rest.
+    - ``(or missing)`` marks the branch that missing values take, ``(or other)`` that of every category which the test
+      does not list; both may be one line.
+    - Leaves of declared categories that the node never met share one line, ``(no training rows)``: they predict what
+      the node would.
     - A leaf of several class outputs lists the class of each (scikit-learn prints a number without meaning), and a
       tree of one class prints that class.
 
@@ -56,6 +69,9 @@ def export_text(
         Decimals of thresholds, values and weights.
     show_weights : bool, default=False
         Whether leaves of classes show the weight of every class.
+    show_missing : {"auto", True, False}, default="auto"
+        Whether every test says where missing values and other categories go. "auto": if some test met a missing value
+        in training, or is one of categories. A test that tells missing from known values says so in any case.
 
     Returns
     -------
@@ -82,7 +98,7 @@ def export_text(
     |   |--- petal width (cm) >  1.75
     |   |   |--- class: virginica
     """
-    style = Style(max_depth, spacing, decimals, show_weights)
+    style = Style(max_depth, spacing, decimals, show_weights, show_missing)
     return tree_text(decision_tree, feature_names, class_names, style)
 
 
@@ -94,7 +110,9 @@ class Style:
     spacing: int = 3
     decimals: int = 2
     show_weights: bool = False
+    show_missing: bool | str = "auto"
     longest: int | None = None  # characters of a category, of which longer ones lose their middle
+    width: int | None = LINE_WIDTH  # None: lists of categories are never cut
 
     def check(self) -> None:
         """Refuse numbers out of range."""
@@ -104,17 +122,19 @@ class Style:
             if not isinstance(number, Integral) or number < least:
                 raise ValueError(f"{name}={number!r} must be a whole number of at least {least}")
 
+    def number(self, value: float) -> str:
+        """A number with its decimals."""
+        return f"{value:.{self.decimals}f}"
+
 
 def tree_text(model: Any, feature_names: Any, class_names: Any, style: Style) -> str:
     """What `export_text` returns, in any style."""
     check_is_fitted(model)
     style.check()
-    forest = model.forest_
-    names = checked_feature_names(model.schema_, feature_names)
-    tests = Tests(forest, model.schema_, names, style, shows_missing(model))
+    names = checked_names(model, feature_names, "feature_{}")
+    words = make_words(model, names, style.number, style.show_missing, style.longest)
     leaves = Leaves(model, checked_classes(model, class_names), style)
-    depth = forest.max_depth if style.max_depth is None else int(style.max_depth)
-    return "".join(f"{line}\n" for line in lines(tests, leaves, depth, int(style.spacing)))
+    return "".join(f"{line}\n" for line in lines(words, leaves, style))
 
 
 def fitting_decimals(model: Any, max_depth: int | None = None) -> int:
@@ -132,24 +152,33 @@ def fitting_decimals(model: Any, max_depth: int | None = None) -> int:
     return int(np.clip(2 - np.floor(np.log10(smallest)), 2, 10)) if np.isfinite(smallest) else 2
 
 
-def lines(tests: Tests, leaves: Leaves, max_depth: int, spacing: int) -> Iterator[str]:
-    """The lines of a tree in preorder; a stack of lines to write and nodes to open, so depth costs no recursion."""
-    forest = tests.forest
+def lines(words: Words, leaves: Leaves, style: Style) -> Iterator[str]:
+    """The lines of a tree in preorder; a stack of branches to write and nodes to open, so depth costs no recursion."""
+    forest = words.forest
+    max_depth = forest.max_depth if style.max_depth is None else int(style.max_depth)
     below = heights(forest) if forest.max_depth > max_depth else None
-    todo: list[tuple[int, int | str]] = [(1, int(forest.roots[0]))]
+    spacing = int(style.spacing)
+    todo: list[tuple[int, int, Branch | None]] = [(1, int(forest.roots[0]), None)]
     while todo:
-        level, item = todo.pop()
+        level, node, branch = todo.pop()
         indent = (("|" + " " * spacing) * level)[:-spacing] + "-" * spacing
-        if isinstance(item, str):
-            yield f"{indent} {item}"
-        elif forest.kind[item] == Test.LEAF:
-            yield f"{indent} {leaves.text(item)}"
+        if branch is not None:
+            yield branch_line(words.name(node), branch, indent, style.width)
+        elif forest.kind[node] == Test.LEAF:
+            yield f"{indent} {leaves.text(node)}"
         elif level > max_depth + 1 and below is not None:
-            yield f"{indent} truncated branch of depth {below[item] + 1}"
+            yield f"{indent} truncated branch of depth {below[node] + 1}"
         else:
-            for text, child in reversed(tests.branches(forest.node(item))):
-                todo.extend([(level + 1, child)] if child is not None else [])
-                todo.append((level, text))
+            for own in reversed(words.branches(node)):
+                todo += [(level + 1, own.child, None), (level, node, own)]
+
+
+def branch_line(name: str, branch: Branch, indent: str, width: int | None) -> str:
+    """One branch of a test; a list of categories takes what is left of the line, but never less than is readable."""
+    if width is None or not branch.values:
+        return f"{indent} {name} {branch.text(None)}"
+    taken = len(f"{indent} {name} {branch.text(0)}") - len(cut_words(branch.values, 0))
+    return f"{indent} {name} {branch.text(min(LIST_WIDTH, max(NARROWEST, width - taken)))}"
 
 
 def heights(forest: Forest) -> list[int]:
@@ -162,109 +191,10 @@ def heights(forest: Forest) -> list[int]:
     return height
 
 
-def shows_missing(model: Any) -> bool:
-    """Whether to say where missing values go: beside tests of categories, or where a test proves that some were met.
-
-    A forest keeps no mark of its own. A threshold that met none sends them to the child with more rows, right when
-    equal; one that asks for them, or sends them elsewhere, is a proof. A numeric tree that met some and sent all of
-    them there cannot be told from a tree that met none.
-    """
-    forest: Forest = model.forest_
-    if (forest.kind == Test.LOOKUP).any():
-        return True
-    rows = model.layout_.count(forest.stats.T)
-    at = np.flatnonzero(forest.kind == Test.THRESHOLD)
-    first = forest.first_child[at]
-    usual = rows[first] <= rows[first + 1]
-    return bool(((forest.low[at] == np.inf) | (forest.missing[at] != usual)).any())
-
-
-Branch = tuple[str, int | None]  # a line, and the child that it opens
-
-
-@dataclass(frozen=True, slots=True)
-class Tests:
-    """The texts of the branches of tests."""
-
-    forest: Forest
-    schema: Schema
-    names: Sequence[str]
-    style: Style
-    missing: bool  # whether numeric tests say where missing values go
-
-    def branches(self, node: Node) -> list[Branch]:
-        """The lines under a test, in branch order."""
-        kind = self.forest.kind[node.id]
-        return self.lookup(node) if kind == Test.LOOKUP else self.threshold(node)
-
-    def threshold(self, node: Node) -> list[Branch]:
-        """Two lines; sklearn pads ``>`` with a blank."""
-        name, low = self.names[node.feature], self.forest.low[node.id]
-        missing = int(self.forest.missing[node.id])
-        if low == np.inf and missing == 1:
-            return [(f"{name} is known", node.children[0]), (f"{name} is missing", node.children[1])]
-        texts = [f"{name} {sign} {low:.{self.style.decimals}f}" for sign in ("<=", "> ")]
-        if self.missing:
-            texts[missing] += " (or missing)"
-        return list(zip(texts, node.children, strict=True))
-
-    def lookup(self, node: Node) -> list[Branch]:
-        """A line a branch that met rows, and one that counts the others."""
-        name, categories = self.names[node.feature], self.schema.features[node.feature].categories
-        codes, branch_of = node.lookup
-        order = np.argsort(branch_of, kind="stable")
-        groups = np.split(codes[order], np.searchsorted(branch_of[order], np.arange(1, len(node.children))))
-        missing, unseen = int(self.forest.missing[node.id]), int(self.forest.unseen[node.id])
-        found = []
-        for branch, (child, own_codes) in enumerate(zip(node.children, groups, strict=True)):
-            met = self.readable([categories[code - 1] for code in own_codes])
-            if met or branch in (missing, unseen):
-                own = [f"{name} {category_text(met)}"] if met else []
-                own += ["or missing" if own else f"{name} is missing"] if branch == missing else []
-                own += ["or other" if own else f"{name} is any other"] if branch == unseen else []
-                marks = ", ".join(own[1:])
-                found.append((own[0] + (f" ({marks})" if marks else ""), child))
-        absent = np.setdiff1d(np.arange(1, len(categories) + 1), codes)
-        return [*found, *self.absent(name, self.readable([categories[code - 1] for code in absent]))]
-
-    def absent(self, name: str, texts: list[str]) -> list[Branch]:
-        """One line for the categories that the node never met."""
-        if not texts:
-            return []
-        what = category_text(texts) if len(texts) == 1 else f"is one of {len(texts)} more"
-        return [(f"{name} {what}: no training rows, goes with (or other)", None)]
-
-    def readable(self, categories: list[Any]) -> list[str]:
-        """Categories as text."""
-        longest = self.style.longest
-        return [readable(str(c) if longest is None else shortened(str(c), longest)) for c in categories]
-
-
-def category_text(texts: list[str]) -> str:
-    """``= red``, or ``in {red, green, ... 37 more}`` for several."""
-    if len(texts) == 1:
-        return f"= {texts[0]}"
-    width = np.cumsum([len(text) + 2 for text in texts])
-    shown = max(1, int(np.searchsorted(width, LIST_WIDTH, side="right")))
-    left = len(texts) - shown
-    return "in {" + ", ".join(texts[:shown]) + (f", ... {left} more" if left else "") + "}"
-
-
-def readable(text: str) -> str:
-    """A category as it is, or quoted where it is empty or its text could be misread."""
-    plain = text.isprintable() and text == text.strip() and not set(text) & set(",{}()'\"")
-    return text if plain and text else repr(text)
-
-
-def shortened(text: str, width: int) -> str:
-    """A text with its middle cut out: names differ at their ends as often as at their beginnings."""
-    return text if len(text) <= width else f"{text[: (width - 2) // 2]}...{text[len(text) - (width - 3) // 2 :]}"
-
-
 class Leaves:
     """The texts of leaves."""
 
-    def __init__(self, model: Any, classes: list[Sequence[Any]] | None, style: Style) -> None:
+    def __init__(self, model: Any, classes: list[list[str]] | None, style: Style) -> None:
         self.classes, self.style = classes, style
         self.value: NDArray[np.float64] = model.forest_.value
         self.weight = model.layout_.weight(model.forest_.stats.T) * model.weight_unit_
@@ -276,40 +206,10 @@ class Leaves:
         stops = np.cumsum([len(names) for names in self.classes])
         shares = np.split(self.value[node], stops[:-1])
         weights = [self.numbers(share * self.weight[node]) for share in shares]
-        labels = [str(names[int(share.argmax())]) for names, share in zip(self.classes, shares, strict=True)]
+        labels = [names[int(share.argmax())] for names, share in zip(self.classes, shares, strict=True)]
         label = f"class: {listed(labels)}"
         return f"weights: {listed(weights)} {label}" if self.style.show_weights else label
 
     def numbers(self, values: NDArray[np.float64]) -> str:
         """Numbers in brackets."""
-        return "[" + ", ".join(f"{value:.{self.style.decimals}f}" for value in values) + "]"
-
-
-def listed(texts: list[str]) -> str:
-    """One text as it is, several in brackets."""
-    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-
-
-def checked_feature_names(schema: Schema, given: Any) -> Sequence[str]:
-    """A name for every feature; sklearn uses no names of columns, but categories alone would say too little."""
-    if given is None:
-        own = (schema.kinds == Kind.CATEGORICAL).any()
-        return schema.names if own else [f"feature_{i}" for i in range(schema.n_features)]
-    names = [str(name) for name in given]
-    if len(names) != schema.n_features:
-        raise ValueError(f"feature_names must contain {schema.n_features} elements, got {len(names)}")
-    return names
-
-
-def checked_classes(model: Any, given: Any) -> list[Sequence[Any]] | None:
-    """Names of the classes of every output; None for numbers."""
-    if not is_classifier(model):
-        return None
-    own = model.classes_ if isinstance(model.classes_, list) else [model.classes_]
-    if given is None:
-        return own
-    if len(own) > 1:
-        raise ValueError(f"class_names name the classes of one output, and this tree has {len(own)}; leave them out")
-    if len(given) != len(own[0]):
-        raise ValueError(f"class_names must contain {len(own[0])} elements, one for each class, got {len(given)}")
-    return [list(given)]
+        return "[" + ", ".join(self.style.number(value) for value in values) + "]"

@@ -1,17 +1,52 @@
-"""Values of parameters and labels as JSON, types kept; see `gputree.io`. May import everything below."""
+"""Values of parameters, labels and categories as JSON, types kept; see `gputree.io`. May import everything below."""
 
 from __future__ import annotations
 
+import re
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 
 from gputree.inspect.check import expect
 
+NUMBERS = "biuf"
+SCALARS = NUMBERS + "UmM"  # kinds of NumPy scalars, and of arrays but for those of objects
+INTEGER_BITS = 1024  # a larger integer is no number that anybody means
+REMEDY = "it holds None, bool, int, float, str, NumPy's scalars, and lists, tuples, dicts and arrays of them"
+DTYPE = re.compile(r"[<>|][biufUSmM][0-9]{1,9}(\[[0-9]{0,6}[A-Za-z]{1,2}\])?|\|O", re.ASCII)
+
+
+def brief(value: Any) -> str:
+    """A value for a message: on one line, and short.
+
+    Examples
+    --------
+    >>> brief(list(range(1000)))
+    '[0, 1, 2, 3, 4, 5, ...]'
+    """
+    return " ".join(shortened(value).split())
+
 
 def encode(value: Any, what: str) -> Any:
-    """A value as JSON, types kept."""
-    if value is None or type(value) in (bool, int, str):
+    """A value as JSON, types kept.
+
+    Raises
+    ------
+    TypeError
+        If JSON cannot hold it so that the same value comes back; ``what`` names it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> encode([1, 2.5, ("a", None)], "it")
+    [1, 2.5, {'tuple': ['a', None]}]
+    >>> encode({np.int64(3): float("inf")}, "it")
+    {'dict': [[{'scalar': 3, 'dtype': '<i8'}, {'float': 'inf'}]]}
+    """
+    if value is None or type(value) in (bool, str):
+        return value
+    if type(value) is int and value.bit_length() <= INTEGER_BITS:
         return value
     if type(value) is float:
         return value if np.isfinite(value) else {"float": repr(value)}
@@ -20,17 +55,60 @@ def encode(value: Any, what: str) -> Any:
         return items if type(value) is list else {"tuple": items}
     if type(value) is dict:
         return {"dict": [[encode(key, what), encode(item, what)] for key, item in value.items()]}
-    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufU":
-        key = "array" if isinstance(value, np.ndarray) else "scalar"
-        return {key: encode(value.tolist(), what), "dtype": value.dtype.str}
-    remedy = "it holds None, bool, int, float, str, and lists, dicts and arrays of them"
+    if isinstance(value, np.generic) and is_portable(value.dtype, SCALARS):
+        return {"scalar": encode(plain_values(value), what), "dtype": value.dtype.newbyteorder("<").str}
+    if type(value) is np.ndarray and has_lists(value):
+        return {"array": encode(plain_values(value), what), "dtype": value.dtype.str}
+    raise TypeError(
+        f"{what} is {brief(value)} of type {type(value).__name__}, which a model file cannot hold; {remedy(value)}"
+    )
+
+
+def plain_values(value: Any) -> Any:
+    """A NumPy scalar or array as Python's own values in lists: dates and durations as the integers that they are."""
+    return (value.astype("i8") if value.dtype.kind in "mM" else value).tolist()
+
+
+def has_lists(array: Any) -> bool:
+    """Whether an array comes back from its values in lists, which show no shape where they are empty or hold lists."""
+    if not is_portable(array.dtype, SCALARS + "O") or not array.ndim:
+        return False
+    return bool(array.ndim == 1 or (array.size and array.dtype != object))
+
+
+def remedy(value: Any) -> str:
+    """What to give instead of a value that JSON cannot hold."""
     if isinstance(value, np.random.RandomState | np.random.Generator):
-        remedy = "give an int, which draws the same numbers at every fit"
-    raise TypeError(f"{what} is of type {type(value).__name__}, which a model file cannot hold; {remedy}")
+        return "give an int, which draws the same numbers at every fit"
+    if isinstance(value, np.ndarray | np.generic):
+        return "give a list, or a plain array of a type that every machine has, such as float64"
+    if hasattr(value, "tolist"):  # series and indexes
+        return "give a list or a NumPy array: .tolist(), .to_numpy()"
+    known = next((kind for kind in (bool, int, float, str, list, tuple, dict) if isinstance(value, kind)), None)
+    if known is not None:
+        limit = f" of at most {INTEGER_BITS} bits" if known is int else ""
+        return f"give a plain {known.__name__}{limit}"
+    return REMEDY
+
+
+def is_portable(dtype: np.dtype[Any], kinds: str) -> bool:
+    """Whether a NumPy type is one of these kinds, and one that every machine has: long double is none."""
+    return dtype.kind in kinds and dtype.names is None and not (dtype.kind == "f" and dtype.itemsize > 8)
 
 
 def decode(value: Any) -> Any:
-    """The value that `encode` wrote."""
+    """The value that `encode` wrote.
+
+    Raises
+    ------
+    ValueError
+        If it wrote no such thing.
+
+    Examples
+    --------
+    >>> decode({"dict": [[{"scalar": 3, "dtype": "<i8"}, {"tuple": [1, 2]}]]})
+    {np.int64(3): (1, 2)}
+    """
     if isinstance(value, list):
         return [decode(item) for item in value]
     if not isinstance(value, dict):
@@ -41,17 +119,81 @@ def decode(value: Any) -> Any:
         case {"tuple": list(items), **rest} if not rest:
             return tuple(decode(items))
         case {"dict": list(items), **rest} if not rest:
-            return {decode(key): decode(item) for key, item in items}
-        case {"array": list(items), "dtype": str(dtype), **rest} if not rest:
-            return np.array(decode(items), plain_dtype(dtype, "biufU"))
-        case {"scalar": item, "dtype": str(dtype), **rest} if not rest:
-            return plain_dtype(dtype, "biufU").type(decode(item))
-    raise ValueError(f"{str(value)[:80]} is no value of this format")
+            return decode_dict(items)
+        case {"array": list(items), "dtype": str(text), **rest} if not rest:
+            return exactly(decode_array(items, plain_dtype(text, SCALARS + "O")), value)
+        case {"scalar": item, "dtype": str(text), **rest} if not rest and not isinstance(item, list):
+            return exactly(decode_scalar(decode(item), plain_dtype(text, SCALARS)), value)
+    raise ValueError(f"{brief(value)} is no value of this format")
+
+
+def decode_dict(items: list[Any]) -> dict[Any, Any]:
+    """A dict from its pairs."""
+    if not all(type(pair) is list and len(pair) == 2 for pair in items):
+        raise ValueError(f"{brief(items)} are no pairs of a dict")
+    pairs = [(decode(key), decode(item)) for key, item in items]
+    expect(not any(isinstance(key, list | dict | np.ndarray) for key, _ in pairs), "a key of a dict is a list")
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError(f"two keys of a dict are equal, among {brief(list(result))}")
+    return result
+
+
+def decode_scalar(item: Any, dtype: np.dtype[Any]) -> Any:
+    """A NumPy scalar from a value of Python."""
+    if isinstance(item, str):
+        return np.str_(item)  # an array would drop null characters from the end
+    with np.errstate(all="ignore"):
+        return np.array(item, "i8").view(dtype)[()] if dtype.kind in "mM" else np.array(item, dtype)[()]
+
+
+def decode_array(items: list[Any], dtype: np.dtype[Any]) -> Any:
+    """An array from nested lists; one of objects is a list of them."""
+    values = decode(items)
+    if dtype.kind == "O":
+        return object_array(values)
+    with np.errstate(all="ignore"):  # what does not fit comes out as another number, and is refused
+        return np.array(values, "i8").view(dtype) if dtype.kind in "mM" else np.array(values, dtype)
+
+
+def exactly(result: Any, value: dict[str, Any]) -> Any:
+    """The result, if `encode` makes the same JSON of it: no number was cut, no text shortened."""
+    if encode(result, "it") != value:
+        raise ValueError(f"{brief(value)} is no value of this format")
+    return result
 
 
 def plain_dtype(text: Any, kinds: str) -> np.dtype[Any]:
-    """A NumPy type by its name, if it is of one of these kinds."""
-    expect(isinstance(text, str) and 2 <= len(text) <= 20, f"{str(text)[:40]!r} is no array type")
-    dtype: np.dtype[Any] = np.dtype(text)
-    expect(dtype.kind in kinds and dtype.names is None, f"array type {text!r} is not allowed here")
+    """A NumPy type by its name, if it is of one of these kinds.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or one that not every machine has.
+
+    Examples
+    --------
+    >>> plain_dtype("<M8[ns]", "M")
+    dtype('<M8[ns]')
+    """
+    if not isinstance(text, str) or not DTYPE.fullmatch(text):
+        raise ValueError(f"{brief(text)} is no array type")
+    try:
+        dtype: np.dtype[Any] = np.dtype(text)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{brief(text)} is no array type") from error
+    expect(is_portable(dtype, kinds) and dtype.itemsize > 0, f"array type {text!r} is not allowed here")
     return dtype
+
+
+def object_array(values: list[Any]) -> Any:
+    """An array of Python objects (n,).
+
+    Examples
+    --------
+    >>> object_array(["a", (1, 2)])
+    array(['a', (1, 2)], dtype=object)
+    """
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array

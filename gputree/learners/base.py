@@ -14,28 +14,30 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends import choose, choose_or_cpu
-from gputree.backends.protocol import Backend, CodeSpec
+from gputree.backends.protocol import Backend, Codes, CodeSpec
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
-from gputree.core.schema import Feature, Kind, Schema
-from gputree.core.splits import MULTIWAY, RANDOM, THRESHOLD, Limits, Search
+from gputree.core.schema import Schema
+from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search
 from gputree.core.target import Target
 from gputree.engine.grow import grow
 from gputree.engine.pruning import cost_complexity_path, prune
 from gputree.engine.recipe import TABLE_BYTES, Order, Recipe, Stop
 from gputree.engine.sampling import Sampler
+from gputree.learners.inputs import read_fit, read_predict
+from gputree.learners.looks import Looks
 from gputree.learners.parameters import (
     TREE_CONSTRAINTS,
-    check_categories,
+    check_multiway,
+    check_subsets,
     count_features,
     fraction_of_rows,
     monotone_signs,
 )
 from gputree.learners.progress import FitInfo, reporter
-from gputree.learners.tables import as_frame, read_matrix, read_schema
 from gputree.learners.view import TreeView, importances, paths
 
 SLACK = 1.0 - 2.0**-40  # a least weight or decrease is met when only rounding is missing
@@ -51,7 +53,17 @@ class Rows:
     total_weight: int
 
 
-class BaseTree(BaseEstimator):
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a fit hands to the growth loop."""
+
+    backend: Backend
+    codes: Codes
+    recipe: Recipe
+    rows: Rows
+
+
+class BaseTree(Looks, BaseEstimator):
     """What classification and regression trees share."""
 
     _criteria: ClassVar[tuple[str, ...]]
@@ -64,8 +76,9 @@ class BaseTree(BaseEstimator):
         Parameters
         ----------
         X : array-like or frame of shape (n_rows, n_features)
-            Numbers (float32 is read as it is, everything else as float64; NaN is missing); in a frame (pandas,
-            polars, pyarrow) also strings, booleans and categories, which get one branch per category.
+            Numbers (float32 is read as it is, everything else as float64; NaN is missing), also sparse; in a frame
+            (pandas, polars, pyarrow, anything with an Arrow stream) or an array of objects also strings, booleans and
+            categories.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
             Labels of any sortable type, or finite numbers.
         sample_weight : array-like of shape (n_rows,), optional
@@ -84,19 +97,11 @@ class BaseTree(BaseEstimator):
         """
         begin = time.perf_counter()
         self.__dict__.pop("forest_", None)  # a fit that fails leaves no model behind
-        self._check_parameters()
-        matrix, schema = self._read(X)
-        labels = self._read_target(y, matrix.shape[0])
-        weight = self._weights(labels, sample_weight, matrix.shape[0])
-        criterion = CRITERIA[self.criterion]
-        rows = self._rows(matrix, labels, weight, criterion)
-        self.schema_ = schema
-        backend = choose(self.device, rows.X.size)
-        recipe = self._recipe(criterion, rows, schema)
-        codes = backend.encode(rows.X, self._edges(backend, rows, schema))
+        ready = self._prepare(X, y, sample_weight)
+        backend, target = ready.backend, ready.rows.target
         watch = reporter(begin) if self.verbose else None
-        grown = grow(backend, codes, rows.target, recipe, self._seed(), watch)
-        self._keep(prune(grown, rows.target.layout.weight(grown.stats.T), self.ccp_alpha), rows.target)
+        grown = grow(backend, ready.codes, target, ready.recipe, self._seed(), watch)
+        self._keep(prune(grown, target.layout.weight(grown.stats.T), self.ccp_alpha), target)
         self.fit_info_ = FitInfo(
             backend.device,
             backend.name,
@@ -105,9 +110,22 @@ class BaseTree(BaseEstimator):
             backend.work.cells,
             time.perf_counter() - begin,
             backend.work.table_bytes,
-            recipe.table_bytes,
+            ready.recipe.table_bytes,
         )
         return self
+
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
+        """Validate and encode: everything that growth needs."""
+        self._check_parameters()
+        matrix, self.schema_ = read_fit(self, X)
+        labels = self._read_target(y, matrix.shape[0])
+        weight = self._weights(labels, sample_weight, matrix.shape[0])
+        criterion = CRITERIA[self.criterion]
+        rows = self._rows(matrix, labels, weight, criterion)
+        backend = choose(self.device, rows.n_rows * self.schema_.n_features)
+        recipe = self._recipe(criterion, rows, self.schema_)
+        codes = backend.encode(rows.X, self._edges(backend, rows, self.schema_))
+        return Prepared(backend, codes, recipe, rows)
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""
@@ -119,43 +137,6 @@ class BaseTree(BaseEstimator):
                 f"criterion={self.criterion!r} must be one of {', '.join(map(repr, self._criteria))}{hint}"
             )
         self._validate_params()
-
-    def _read(self, X: Any) -> tuple[NDArray[Any], Schema]:
-        """X as one float matrix with its schema; remembers names and number of columns."""
-        frame = as_frame(X)
-        if frame is None:
-            matrix = self._read_array(X, reset=True)
-            return matrix, Schema(tuple(Feature(f"feature_{i}") for i in range(matrix.shape[1])))
-        if not frame.shape[1]:
-            raise ValueError("Found a frame with 0 feature(s) while a minimum of 1 is required: give it a column")
-        validate_data(self, X, skip_check_array=True, reset=True)
-        schema = read_schema(frame)
-        return read_matrix(frame, schema), schema
-
-    def _read_array(self, X: Any, reset: bool) -> NDArray[Any]:
-        """X as floats: float32 as it lies, else float64; infinities are values, NaN is missing."""
-        if not reset and self.schema_.kinds.any():
-            named = next(f.name for f in self.schema_.features if f.kind == Kind.CATEGORICAL)
-            raise TypeError(
-                f"the model was fitted on a frame whose column {named!r} holds categories, and X is a "
-                f"{type(X).__name__}; give a frame with the same columns"
-            )
-        if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
-            raise TypeError(f"X has type {X.dtype}; turn dates and durations into numbers first")
-        dtypes = (np.float64, np.float32)
-        try:
-            matrix: NDArray[Any] = validate_data(self, X, reset=reset, dtype=dtypes, ensure_all_finite=False)
-        except OverflowError as error:
-            raise ValueError(
-                "X holds a number beyond the range of float64; leave it out, or scale the column"
-            ) from error
-        except ValueError as error:
-            if "could not convert string" not in str(error):
-                raise
-            raise ValueError(
-                f"{error}: text is read as categories in a frame only (pandas, polars, pyarrow)"
-            ) from error
-        return matrix
 
     @abstractmethod
     def _read_target(self, y: Any, n_rows: int) -> NDArray[Any]:
@@ -188,7 +169,7 @@ class BaseTree(BaseEstimator):
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
         """The row of parts that these parameters ask for."""
         least_weight = int(np.ceil(self.min_weight_fraction_leaf * rows.total_weight * SLACK))
-        check_categories(criterion, schema)
+        self._check_categories(criterion, schema)
         limits = Limits(
             fraction_of_rows(self.min_samples_leaf, rows.n_rows, 1),
             least_weight,
@@ -196,11 +177,12 @@ class BaseTree(BaseEstimator):
             self.max_leaf_nodes,
         )
         self.max_features_ = count_features(self.max_features, schema.n_features)
-        numeric = RANDOM if self.splitter == "random" else THRESHOLD
+        numeric, subset = (RANDOM, RANDOM_SUBSET) if self.splitter == "random" else (THRESHOLD, SUBSET)
+        categorical = MULTIWAY if self.categorical_split == "multiway" else subset
         unit = rows.target.decrease_scale(criterion)  # 0 where the square of y is too small for a float
         least_gain = self.min_impurity_decrease * rows.total_weight / unit if unit else np.inf
         return Recipe(
-            search=Search((numeric, MULTIWAY), criterion, limits),
+            search=Search((numeric, categorical), criterion, limits),
             stop=Stop(
                 self.max_depth,
                 fraction_of_rows(self.min_samples_split, rows.n_rows, 2),
@@ -211,6 +193,17 @@ class BaseTree(BaseEstimator):
             sampler=Sampler(max_features=self.max_features_),
             table_bytes=TABLE_BYTES,
         )
+
+    def _check_categories(self, criterion: Criterion, schema: Schema) -> None:
+        """Refuse columns of more than two categories where no test of them can be found."""
+        if self.categorical_split == "multiway":
+            check_multiway(criterion, schema)
+        elif self.splitter == "best":
+            check_subsets(schema, self._why_no_subsets())
+
+    @abstractmethod
+    def _why_no_subsets(self) -> str:
+        """Why the best subset of more than two categories cannot be found, empty if it can."""
 
     @abstractmethod
     def _n_values(self) -> int:
@@ -263,9 +256,21 @@ class BaseTree(BaseEstimator):
                 self.layout_.weight(stats),
                 self.n_features_in_,
                 np.array(self.layout_.sizes, np.intp),
+                self.schema_,
             )
             self._view = view
         return view
+
+    def _repr_html_inner(self) -> str:
+        """scikit-learn's diagram, and below it the tree."""
+        return f"{super()._repr_html_inner()}{self._tree_html()}"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """What notebooks show, in the same way."""
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._tree_html()
+        return bundle
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: everything but the view, which is made anew."""
@@ -310,13 +315,8 @@ class BaseTree(BaseEstimator):
         """Leaf of every row, i4 (n,)."""
         check_is_fitted(self, "forest_")
         if check_input:
-            frame = as_frame(X)
-            if frame is None:
-                X = self._read_array(X, reset=False)
-            else:
-                validate_data(self, X, skip_check_array=True, reset=False)
-                X = read_matrix(frame, self.schema_)
-        leaves: NDArray[np.int32] = choose_or_cpu(self.device, X.size).apply(self.forest_, X)[:, 0]
+            X = read_predict(self, X)
+        leaves: NDArray[np.int32] = choose_or_cpu(self.device, X.shape[0]).apply(self.forest_, X)[:, 0]
         return leaves
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -324,8 +324,10 @@ class BaseTree(BaseEstimator):
         return hasattr(self, "forest_")
 
     def __sklearn_tags__(self) -> Any:
-        """NaN is allowed, several outputs too."""
+        """NaN is allowed, sparse matrices, categories and several outputs too."""
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.categorical = True
         tags.input_tags.allow_nan = True
         tags.target_tags.multi_output = True
         return tags

@@ -35,6 +35,10 @@ TREE_CONSTRAINTS: dict[str, Any] = {
     "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
     "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
     "monotonic_cst": ["array-like", None],
+    "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+    "categories": [dict, None],
+    "categorical_split": [StrOptions({"binary", "multiway"})],
+    "unknown": [StrOptions({"majority", "error"})],
     "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both"), StrOptions({"auto"})],
     "device": [str],
     "verbose": ["verbose"],
@@ -59,7 +63,19 @@ def count_features(wanted: Any, n_features: int) -> int:
     return max(1, min(int(wanted), n_features))
 
 
-def check_categories(criterion: Criterion, schema: Schema) -> None:
+def check_subsets(schema: Schema, reason: str) -> None:
+    """Refuse columns of more than two categories if there is a reason why their best subset cannot be found."""
+    wide = next((f for f in schema.features if len(f.categories) > 2), None)
+    if reason and wide is not None:
+        raise ValueError(
+            f"column {wide.name!r} has {len(wide.categories)} categories without an order, and {reason}: the best test "
+            "of two branches is found for two classes or one number only; give categorical_split='multiway' (a branch "
+            "for each category), splitter='random', encode the column (sklearn.preprocessing.OneHotEncoder, or "
+            "OrdinalEncoder if its values have an order), or leave it out"
+        )
+
+
+def check_multiway(criterion: Criterion, schema: Schema) -> None:
     """Refuse columns of categories where the criterion compares two branches only."""
     wide = next((f for f in schema.features if len(f.categories) > 2), None)
     if criterion.two_branches and wide is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -23,6 +24,7 @@ def as_columns(y: Any, n_rows: int) -> NDArray[Any]:
     """The y of a fit as a 2-D array (n, outputs), of whatever type its values have."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    y = series_array(y)
     array: NDArray[Any] = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
     if array.dtype.kind in "US" and not hasattr(y, "dtype") and not hasattr(y, "__array__"):
         odd = next((v for v in np.array(y, object).ravel() if not isinstance(v, str | bytes)), None)
@@ -36,6 +38,14 @@ def as_columns(y: Any, n_rows: int) -> NDArray[Any]:
             f"y has {array.shape[0]} rows and X has {n_rows}: give one value or list of values for each row"
         )
     return array
+
+
+def series_array(y: Any) -> Any:
+    """A series as an array of its own type: whole numbers and booleans that may be null are no floats."""
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
+        return y
+    return np.array(series.to_list(), object) if series.null_count() else series.to_numpy()
 
 
 def missing_labels(y: NDArray[Any]) -> bool:
@@ -100,6 +110,13 @@ class ClassifierTree(ClassifierMixin, BaseTree):
     def _target(self, labels: NDArray[Any], criterion: Criterion, weight: NDArray[np.float64] | None) -> Target:
         """Label counts."""
         return class_target(labels, tuple(c.size for c in self._class_lists()), weight)
+
+    def _why_no_subsets(self) -> str:
+        """More than two classes, or several outputs."""
+        lists = self._class_lists()
+        if len(lists) > 1:
+            return f"y has {len(lists)} outputs"
+        return f"y has {lists[0].size} classes" if lists[0].size > 2 else ""
 
     def _n_values(self) -> int:
         """Classes but one, over outputs."""
@@ -180,6 +197,10 @@ class RegressorTree(RegressorMixin, BaseTree):
         if self.criterion == "poisson":
             self._check_counts(labels)
         return sum_target(labels, criterion, weight)
+
+    def _why_no_subsets(self) -> str:
+        """Several outputs."""
+        return f"y has {self._n_columns} outputs" if self._n_columns > 1 else ""
 
     def _n_values(self) -> int:
         """One an output."""

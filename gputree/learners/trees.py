@@ -15,8 +15,9 @@ class DecisionTreeClassifier(ClassifierTree):
 
     Grown level by level from integer statistics: the same data, parameters and seed give the same arrays, bit for bit.
     Ties go to the higher score, then the lowest feature, then missing values to the right, then the lowest cut. Missing
-    values take the better side; a node that met none sends them to the child with more rows (right when equal). A test
-    is ``x <= threshold`` in float64; a column of categories gets a branch for each category that the node met.
+    values take the better side; a node that met none sends them to the child of larger weight (the first when equal),
+    and a category that it never met likewise. A test is ``x <= threshold`` in float64, or asks whether a category is
+    one of some.
 
     Parameters
     ----------
@@ -49,6 +50,19 @@ class DecisionTreeClassifier(ClassifierTree):
         Collapse what minimal cost-complexity pruning finds too weak.
     monotonic_cst : array-like of int (n_features,), optional
         1: the share of the second class may only rise with the feature, -1: only fall, 0: free. Two classes only.
+    categorical_features : "from_dtype", array-like of int, str or bool, or None, default="from_dtype"
+        Columns that hold categories: by their type (category, Enum, dictionary, string, boolean), by number or name, or
+        by a mask. None: none.
+    categories : dict, optional
+        Column name or number -> its possible values in order. By default those that the type of a column lists, else
+        those met in the fit.
+    categorical_split : {"binary", "multiway"}, default="binary"
+        "binary": the best of all ways to part the categories in two; with more than two
+        categories, for two classes only. "multiway": a branch for each declared
+        category, or for each that the node met where none are declared.
+    unknown : {"majority", "error"}, default="majority"
+        What a prediction does with a value that is none of the categories: follow the child of larger training weight,
+        or raise.
     max_bins : int or "auto", default="auto"
         Most known codes of a feature. "auto": every distinct value where a feature has at most 255 of them or the
         table at most 65,535 rows, else 255 weighted quantiles.
@@ -100,6 +114,10 @@ class DecisionTreeClassifier(ClassifierTree):
         class_weight: Any = None,
         ccp_alpha: float = 0.0,
         monotonic_cst: ArrayLike | None = None,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        categories: dict[Any, Any] | None = None,
+        categorical_split: str = "binary",
+        unknown: str = "majority",
         max_bins: int | str = "auto",
         device: str = "auto",
         verbose: int = 0,
@@ -117,6 +135,10 @@ class DecisionTreeClassifier(ClassifierTree):
         self.class_weight = class_weight
         self.ccp_alpha = ccp_alpha
         self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.categories = categories
+        self.categorical_split = categorical_split
+        self.unknown = unknown
         self.max_bins = max_bins
         self.device = device
         self.verbose = verbose
@@ -127,8 +149,9 @@ class DecisionTreeRegressor(RegressorTree):
 
     Grown level by level from integer statistics: the same data, parameters and seed give the same arrays, bit for bit.
     Ties go to the higher score, then the lowest feature, then missing values to the right, then the lowest cut. Missing
-    values take the better side; a node that met none sends them to the child with more rows (right when equal). A test
-    is ``x <= threshold`` in float64; a column of categories gets a branch for each category that the node met.
+    values take the better side; a node that met none sends them to the child of larger weight (the first when equal),
+    and a category that it never met likewise. A test is ``x <= threshold`` in float64, or asks whether a category is
+    one of some.
 
     Parameters
     ----------
@@ -160,6 +183,19 @@ class DecisionTreeRegressor(RegressorTree):
         Collapse what minimal cost-complexity pruning finds too weak.
     monotonic_cst : array-like of int (n_features,), optional
         1: the mean may only rise with the feature, -1: only fall, 0: free. One output only.
+    categorical_features : "from_dtype", array-like of int, str or bool, or None, default="from_dtype"
+        Columns that hold categories: by their type (category, Enum, dictionary, string, boolean), by number or name, or
+        by a mask. None: none.
+    categories : dict, optional
+        Column name or number -> its possible values in order. By default those that the type of a column lists, else
+        those met in the fit.
+    categorical_split : {"binary", "multiway"}, default="binary"
+        "binary": the best of all ways to part the categories in two; with more than two
+        categories, for one output only. "multiway": a branch for each declared
+        category, or for each that the node met where none are declared.
+    unknown : {"majority", "error"}, default="majority"
+        What a prediction does with a value that is none of the categories: follow the child of larger training weight,
+        or raise.
     max_bins : int or "auto", default="auto"
         Most known codes of a feature. "auto": every distinct value where a feature has at most 255 of them or the
         table at most 65,535 rows, else 255 weighted quantiles.
@@ -208,6 +244,10 @@ class DecisionTreeRegressor(RegressorTree):
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
         monotonic_cst: ArrayLike | None = None,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        categories: dict[Any, Any] | None = None,
+        categorical_split: str = "binary",
+        unknown: str = "majority",
         max_bins: int | str = "auto",
         device: str = "auto",
         verbose: int = 0,
@@ -224,136 +264,10 @@ class DecisionTreeRegressor(RegressorTree):
         self.min_impurity_decrease = min_impurity_decrease
         self.ccp_alpha = ccp_alpha
         self.monotonic_cst = monotonic_cst
-        self.max_bins = max_bins
-        self.device = device
-        self.verbose = verbose
-
-
-class ExtraTreeClassifier(ClassifierTree):
-    """A classification tree of random thresholds.
-
-    Each of ``max_features`` features offers one threshold, uniform between the smallest and the largest value in the
-    node; the best of them is taken. Made for ensembles: alone, prefer `DecisionTreeClassifier`.
-
-    Parameters
-    ----------
-    splitter : {"random", "best"}, default="random"
-    max_features : int, float, "sqrt", "log2" or None, default="sqrt"
-    criterion, max_depth, min_samples_split, ... : as in `DecisionTreeClassifier`
-        The same names, meanings and defaults.
-
-    References
-    ----------
-    Breiman, Friedman, Olshen and Stone (1984), "Classification and Regression Trees".
-    Geurts, Ernst and Wehenkel (2006), "Extremely randomized trees", Machine Learning 63:3-42.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from gputree import ExtraTreeClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = ExtraTreeClassifier(random_state=0, max_depth=3).fit(X, y)
-    >>> model.get_depth(), model.get_n_leaves()
-    (3, 7)
-    """
-
-    def __init__(
-        self,
-        *,
-        criterion: str = "gini",
-        splitter: str = "random",
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: float | str | None = "sqrt",
-        random_state: int | np.random.RandomState | None = None,
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        class_weight: Any = None,
-        ccp_alpha: float = 0.0,
-        monotonic_cst: ArrayLike | None = None,
-        max_bins: int | str = "auto",
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.criterion = criterion
-        self.splitter = splitter
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.random_state = random_state
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.class_weight = class_weight
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
-        self.max_bins = max_bins
-        self.device = device
-        self.verbose = verbose
-
-
-class ExtraTreeRegressor(RegressorTree):
-    """A regression tree of random thresholds.
-
-    Each of ``max_features`` features offers one threshold, uniform between the smallest and the largest value in the
-    node; the best of them is taken. Made for ensembles: alone, prefer `DecisionTreeRegressor`.
-
-    Parameters
-    ----------
-    splitter : {"random", "best"}, default="random"
-    max_features : int, float, "sqrt", "log2" or None, default=1.0
-    criterion, max_depth, min_samples_split, ... : as in `DecisionTreeRegressor`
-        The same names, meanings and defaults.
-
-    References
-    ----------
-    Breiman, Friedman, Olshen and Stone (1984), "Classification and Regression Trees".
-    Geurts, Ernst and Wehenkel (2006), "Extremely randomized trees", Machine Learning 63:3-42.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from gputree import ExtraTreeRegressor
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> model = ExtraTreeRegressor(random_state=0, max_leaf_nodes=8).fit(X, y)
-    >>> model.get_depth(), model.get_n_leaves()
-    (4, 8)
-    """
-
-    def __init__(
-        self,
-        *,
-        criterion: str = "squared_error",
-        splitter: str = "random",
-        max_depth: int | None = None,
-        min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
-        min_weight_fraction_leaf: float = 0.0,
-        max_features: float | str | None = 1.0,
-        random_state: int | np.random.RandomState | None = None,
-        max_leaf_nodes: int | None = None,
-        min_impurity_decrease: float = 0.0,
-        ccp_alpha: float = 0.0,
-        monotonic_cst: ArrayLike | None = None,
-        max_bins: int | str = "auto",
-        device: str = "auto",
-        verbose: int = 0,
-    ) -> None:
-        self.criterion = criterion
-        self.splitter = splitter
-        self.max_depth = max_depth
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.max_features = max_features
-        self.random_state = random_state
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_impurity_decrease = min_impurity_decrease
-        self.ccp_alpha = ccp_alpha
-        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.categories = categories
+        self.categorical_split = categorical_split
+        self.unknown = unknown
         self.max_bins = max_bins
         self.device = device
         self.verbose = verbose

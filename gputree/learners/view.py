@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 
 from gputree.backends import choose
 from gputree.core.forest import Forest, Test
+from gputree.core.schema import Schema
 
 LEAF = -1  # a missing child
 UNDEFINED = -2  # feature and threshold of a leaf
@@ -22,7 +23,8 @@ class TreeView:
     """One binary tree under the array names of ``sklearn.tree._tree.Tree``; every array is read-only.
 
     Node ids are breadth first: the root is 0, its children 1 and 2, then their children (scikit-learn numbers depth
-    first). Arrays of children and thresholds exist for binary threshold tests only.
+    first). Arrays of children exist where every test has two branches, thresholds where every test of categories parts
+    their numbers 0, 1, 2 ... at one place; its left child is then the one of the lower numbers, as in all tests.
     """
 
     forest: Forest
@@ -31,6 +33,7 @@ class TreeView:
     weight: NDArray[np.int64]
     n_features: int
     n_classes: NDArray[np.intp]  # (outputs,); 1 for regression
+    schema: Schema | None = None  # names and categories of the columns
 
     @property
     def node_count(self) -> int:
@@ -76,15 +79,30 @@ class TreeView:
 
     @cached_property
     def threshold(self) -> NDArray[np.float64]:
-        """Threshold (nodes,), x <= threshold goes left; -2 in leaves, +inf where missing values alone go right."""
+        """Threshold (nodes,), x <= threshold goes left; -2 in leaves, +inf where missing values alone go right.
+
+        In a column of categories x is the number of the category, from 0. A value that is none of them has no number:
+        it goes where ``forest_.unseen`` says.
+
+        Raises
+        ------
+        ValueError
+            If a test has more than two branches, or sends categories to them that no threshold parts.
+        """
         self.require_binary()
-        return locked(np.where(self.inner, self.forest.low, float(UNDEFINED)))
+        bad = np.flatnonzero((self.forest.kind == Test.LOOKUP) & np.isnan(self.cuts.low))
+        if bad.size:
+            raise ValueError(
+                f"node {bad[0]} parts the categories of {self.column(int(bad[0]))} in two sets, which no threshold "
+                "between their numbers tells apart; read model.forest_, or gputree.export_dict(model)"
+            )
+        return locked(np.where(self.inner, self.cuts.low, float(UNDEFINED)))
 
     @cached_property
     def missing_go_to_left(self) -> NDArray[np.uint8]:
         """Whether missing values go left (nodes,), 0 in leaves."""
         self.require_binary()
-        return locked((self.inner & (self.forest.missing == 0)).astype(np.uint8))
+        return locked((self.inner & ((self.forest.missing == 0) != self.cuts.swapped)).astype(np.uint8))
 
     @cached_property
     def impurity(self) -> NDArray[np.float64]:
@@ -115,24 +133,37 @@ class TreeView:
         inner: NDArray[np.bool_] = self.forest.kind != Test.LEAF
         return inner
 
-    def child(self, branch: int) -> NDArray[np.intp]:
-        """Children of one branch, -1 in leaves."""
+    @cached_property
+    def cuts(self) -> Cuts:
+        """The tests as thresholds."""
+        return Cuts.of(self.forest, self.schema)
+
+    def child(self, side: int) -> NDArray[np.intp]:
+        """Children of one side, 0 for left, -1 in leaves."""
         self.require_binary()
+        branch = side ^ self.cuts.swapped
         return locked(np.where(self.inner, self.forest.first_child + branch, LEAF).astype(np.intp))
 
     def require_binary(self) -> None:
-        """Refuse what two children and a threshold cannot say."""
-        odd = np.flatnonzero(self.inner & (self.forest.kind != Test.THRESHOLD))
-        if odd.size:
+        """Refuse what two children cannot say."""
+        wide = np.flatnonzero(self.inner & (self.forest.n_children != 2))
+        if wide.size:
             raise ValueError(
-                f"node {odd[0]} sends the categories of column {self.forest.feature[odd[0]]} to "
-                f"{self.forest.n_children[odd[0]]} branches, which scikit-learn's arrays of two children and a "
-                "threshold cannot hold; read model.forest_ instead"
+                f"node {wide[0]} tests {self.column(int(wide[0]))} with {self.forest.n_children[wide[0]]} branches, "
+                "and scikit-learn's arrays hold two children; fit with categorical_split='binary', or read "
+                "model.forest_ or gputree.export_dict(model)"
             )
 
+    def column(self, node: int) -> str:
+        """The column that a node tests, for messages."""
+        feature = int(self.forest.feature[node])
+        return f"column {feature if self.schema is None else repr(self.schema.features[feature].name)}"
+
     def apply(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Leaf of every row (n_rows,), X float (n_rows, n_features) with categories as their numbers."""
-        return choose("cpu", 0).apply(self.forest, np.asarray(X))[:, 0].astype(np.intp)
+        """Leaf of every row (n_rows,), X float (n_rows, n_features) or sparse, with categories as their numbers."""
+        table: Any = X
+        table = table.tocsr() if issparse(X) else np.asarray(X)
+        return choose("cpu", 0).apply(self.forest, table)[:, 0].astype(np.intp)
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Value of the leaf of every row (n_rows, outputs, max_n_classes), of one output (n_rows, n_classes)."""
@@ -152,19 +183,70 @@ class TreeView:
         return importances(self.forest, self.weight, self.n_features, normalize)
 
 
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """The tests of a forest as thresholds, arrays (N,).
+
+    ``low`` is NaN in lookups that no threshold can say. ``swapped`` marks lookups whose branch 1 takes the lower
+    numbers, and is to be the left child.
+    """
+
+    low: NDArray[np.float64]
+    swapped: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, forest: Forest, schema: Schema | None) -> Cuts:
+        """Find the place where each lookup of two branches parts the numbers of its categories.
+
+        What the lookup does not list follows ``unseen``, so it must lie on that side of the cut, too.
+        """
+        owner = np.repeat(np.arange(forest.n_nodes), np.diff(forest.lookup_ptr))
+        code, one = forest.lookup_code.astype(np.int64), forest.lookup_branch == 1
+        count, first, last = [np.zeros((2, forest.n_nodes), np.int64) for _ in range(3)]
+        first += 1 << 16  # above every code
+        for branch, here in enumerate((~one, one)):
+            np.add.at(count[branch], owner[here], 1)
+            np.minimum.at(first[branch], owner[here], code[here])
+            np.maximum.at(last[branch], owner[here], code[here])
+        lookup = (forest.kind == Test.LOOKUP) & (forest.n_children == 2)
+        total = last.max(axis=0) if schema is None else n_categories(forest, schema)
+        swapped = lookup & (last[0] >= first[1]) & (last[1] < first[0])
+        left, right = np.where(swapped, 1, 0), np.where(swapped, 0, 1)
+        nodes = np.arange(forest.n_nodes)
+        up_to, n_left, n_right = last[left, nodes], count[left, nodes], count[right, nodes]
+        cut = np.where(forest.unseen == left, total - n_right, up_to)  # the last code to the left
+        tight = np.where(forest.unseen == left, first[right, nodes] > cut, n_left == up_to)
+        good = lookup & (up_to < first[right, nodes]) & tight
+        low = np.where(good, cut - 0.5, np.where(forest.kind == Test.LOOKUP, np.nan, forest.low))
+        return cls(low, swapped & good)
+
+
+def n_categories(forest: Forest, schema: Schema) -> NDArray[np.int64]:
+    """Number of categories of the column that each node tests (N,), 0 in leaves and for numbers."""
+    sizes = [len(feature.categories) for feature in schema.features]
+    return np.array([*sizes, 0], np.int64)[forest.feature]  # -1 in leaves is the last
+
+
 def locked(array: NDArray[Any]) -> NDArray[Any]:
     """The array, read-only."""
     array.setflags(write=False)
     return array
 
 
-def importances(forest: Forest, weight: NDArray[np.int64], n_features: int, normalize: bool) -> NDArray[np.float64]:
-    """Mean decrease in impurity (Breiman, Friedman, Olshen and Stone 1984, section 5.3.4) of a tree (n_features,)."""
-    cost = weight / max(weight[0], 1) * forest.impurity
+def decreases(forest: Forest, weight: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Impurity of every node less that of its children, by their shares of the root's weight (N,); 0 in leaves."""
+    cost: NDArray[np.float64] = weight / max(weight[0], 1) * forest.impurity
     child = np.flatnonzero(forest.parent >= 0)
-    inner = np.flatnonzero(forest.kind != Test.LEAF)
     decrease = cost.copy()
     np.subtract.at(decrease, forest.parent[child], cost[child])
+    decrease[forest.kind == Test.LEAF] = 0.0
+    return decrease
+
+
+def importances(forest: Forest, weight: NDArray[np.int64], n_features: int, normalize: bool) -> NDArray[np.float64]:
+    """Mean decrease in impurity (Breiman, Friedman, Olshen and Stone 1984, section 5.3.4) of a tree (n_features,)."""
+    decrease = decreases(forest, weight)
+    inner = np.flatnonzero(forest.kind != Test.LEAF)
     largest = decrease[inner].max(initial=0.0)
     decrease = decrease / largest if normalize and largest > 0 else decrease  # the sum of huge ones may overflow
     total = np.zeros(n_features)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.inspect.text import shortened
+from gputree.inspect.words import shortened
 from gputree.readers.cells import is_number
 
 MANY = 20  # categories that a column of text may have, however few rows there are

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.inspect.text import shortened
-from gputree.io import ESTIMATORS
+from gputree.inspect.words import shortened
+from gputree.learners import ESTIMATORS
 from gputree.learners.tables import Columns
 from gputree.readers.advice import advice
 from gputree.readers.cells import InputError, is_missing
@@ -159,20 +159,12 @@ def read_problem(path: str, plan: Plan, drop: bool) -> Problem:
     """Features, target and weights of a table, the learner that fits them, and what is odd about them."""
     table = dict(zip(plan.wanted, read_table(path, dict.fromkeys(plan.wanted)).arrays, strict=True))
     found = tuple(advice(table, plan.features, plan.target))
-    X = Columns(plan.features, tuple(as_feature(table[name]) for name in plan.features))
+    X = Columns(plan.features, tuple(table[name] for name in plan.features))
     keep = with_target(table[plan.target], plan.target, drop)
     weight = checked_weight(table[plan.weight][keep], plan.weight) if plan.weight else None
     X = replace(X, arrays=tuple(array[keep] for array in X.arrays))
     y, learner, reason = judge(table[plan.target][keep])
     return Problem(X, y, weight, learner, reason, categories(X), found)
-
-
-def as_feature(array: NDArray[Any]) -> NDArray[Any]:
-    """A column to learn from: booleans are the numbers 0 and 1, as they are in frames."""
-    known = [value for value in array.tolist() if value is not None] if array.dtype == object else []
-    if not known or not all(isinstance(value, bool) for value in known):
-        return array
-    return np.array([np.nan if value is None else value for value in array.tolist()], np.float64)
 
 
 def with_target(y: NDArray[Any], name: str, drop: bool) -> NDArray[np.bool_]:
@@ -222,3 +214,12 @@ def categories(X: Columns) -> tuple[str, ...]:
     """Columns of text, each with its number of categories."""
     text = [(name, array) for name, array in zip(X.columns, X.arrays, strict=True) if array.dtype == object]
     return tuple(f"{shortened(name, 30)} ({len(set(array.tolist()) - {None}):,})" for name, array in text)
+
+
+def with_split(given: Parameters, learner: str, problem: Problem) -> Parameters:
+    """A branch for each category, where a binary test of categories cannot be found and nothing else is asked for."""
+    random = given.get("splitter", "random" if learner.startswith("Extra") else "best") == "random"
+    wide = any(a.dtype == object and len(set(a.tolist()) - {None}) > 2 for a in problem.X.arrays)
+    if random or not wide or "Classifier" not in learner or len(set(problem.y.tolist())) <= 2:
+        return given
+    return {"categorical_split": "multiway", **given}

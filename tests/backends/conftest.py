@@ -39,6 +39,7 @@ class Case:
     criterion: str = "gini"
     sizes: tuple[int, ...] = (3,)  # classes of each output
     category: tuple[int, ...] = (2,)  # category columns
+    declared: bool = False
 
     @property
     def n(self) -> int:
@@ -48,7 +49,7 @@ class Case:
         names = tuple(str(i) for i in range(CATEGORIES))
         return Schema(
             tuple(
-                Feature(str(f), Kind.CATEGORICAL, names) if f in self.category else Feature(str(f))
+                Feature(str(f), Kind.CATEGORICAL, names, self.declared) if f in self.category else Feature(str(f))
                 for f in range(self.X.shape[1])
             )
         )

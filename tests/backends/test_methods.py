@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,21 @@ from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, Bags, CodeSpec
 from gputree.core.criteria import CRITERIA
 from gputree.core.forest import Forest, Test
+from gputree.core.keys import Stream, draw, unit
 from gputree.core.schema import Cuts, Feature, Schema
-from gputree.core.splits import MULTIWAY, NOT_MET, RANDOM, THRESHOLD, Candidates, Limits, Search, Slots
+from gputree.core.splits import (
+    MULTIWAY,
+    NOT_MET,
+    RANDOM,
+    RANDOM_SUBSET,
+    SUBSET,
+    THRESHOLD,
+    Candidates,
+    Generator,
+    Limits,
+    Search,
+    Slots,
+)
 from tests.backends.conftest import CATEGORIES, Case, Rows, classes, numbers, record, regrouped, table, weights
 
 NUMERIC = Schema((Feature("x"),))
@@ -403,17 +417,25 @@ def plain_branches(rows: Rows, node: int, f: int, limits: Limits) -> tuple[Fract
     return gain(rows, list(cells.values())) if cells else Fraction(0), fine
 
 
+def categories_of(case: Case) -> Case:
+    """The table, or another where it holds no proper categories or its criterion refuses branches."""
+    if case.X.shape[1] < 4:
+        return table(33, y=numbers(33, 1), weight=weights(33), criterion="squared_error")
+    return replace(case, criterion="squared_error") if case.criterion == "poisson" else case
+
+
+def search_categories(rows: Rows, generator: Generator, limits: Limits) -> Candidates:
+    """The best tests of column 2 in every leaf."""
+    slots, features = rows.slots(rows.leaves), np.full((len(rows.leaves), 1), 2, np.int32)
+    search = Search((generator,), CRITERIA[rows.case.criterion], limits)
+    return rows.backend.search(rows.backend.histogram(rows.shard, slots, features), slots, search)
+
+
 @pytest.mark.parametrize("limits", [Limits(), Limits(3), Limits(1, 12)], ids=str)
 def test_search_of_categories(backend: Backend, case: Case, limits: Limits) -> None:
     """A branch for every category that the node met, in order, and one more where some are missing."""
-    if case.X.shape[1] < 4:  # these tables hold no proper categories
-        case = table(33, y=numbers(33, 1), weight=weights(33), criterion="squared_error")
-    if case.criterion == "poisson":
-        case = Case(case.X, case.y, case.weight, "squared_error")
-    rows = regrouped(backend, case, 1)
-    slots, features = rows.slots(rows.leaves), np.full((len(rows.leaves), 1), 2, np.int32)
-    search = Search((MULTIWAY,), CRITERIA[case.criterion], limits)
-    found = backend.search(backend.histogram(rows.shard, slots, features), slots, search)
+    rows = regrouped(backend, categories_of(case), 1)
+    found = search_categories(rows, MULTIWAY, limits)
     for k, node in enumerate(rows.leaves):
         expected, fine = plain_branches(rows, node, 2, limits)
         if not fine:
@@ -427,6 +449,123 @@ def test_search_of_categories(backend: Backend, case: Case, limits: Limits) -> N
         assert found.missing[k, 0] == (len(present) if missing else NOT_MET)
         assert found.lookup_code[mine].tolist() == present
         assert found.lookup_branch[mine].tolist() == list(range(len(present)))
+
+
+def test_declared_categories_have_a_branch_each_met_or_not(backend: Backend, case: Case) -> None:
+    """The same gains, and an empty branch for every category that the node never met."""
+    case = categories_of(case)
+    met, all_ = (regrouped(backend, replace(case, declared=declared), 1) for declared in (False, True))
+    few, found = search_categories(met, MULTIWAY, Limits()), search_categories(all_, MULTIWAY, Limits())
+    np.testing.assert_array_equal(found.score, few.score)
+    np.testing.assert_array_equal(found.gain, few.gain)
+    for k, node in enumerate(all_.leaves):
+        if found.score[k, 0] > -np.inf:
+            missing = 0 in all_.cells(node, 2)
+            assert found.n_branches[k, 0] == CATEGORIES + missing
+            assert found.missing[k, 0] == (CATEGORIES if missing else NOT_MET)
+            assert found.lookup_code[found.lookup_pair == k].tolist() == list(range(1, CATEGORIES + 1))
+            assert found.lookup_branch[found.lookup_pair == k].tolist() == list(range(CATEGORIES))
+
+
+def all_partitions(cells: Cells) -> list[list[int]]:
+    """One side of every way to part the codes, missing among them, into two sets that are not empty."""
+    codes = list(cells)
+    return [[codes[0], *more] for r in range(len(codes) - 1) for more in combinations(codes[1:], r)]
+
+
+def sides_fit(rows: Rows, cells: Cells, side: list[int], limits: Limits) -> bool:
+    test = (side, 0, NOT_MET)
+    return allowed(rows, cells, test, 2, limits, [-np.inf, np.inf])
+
+
+SUBSET_CASES = ("two classes", "weighted", "regression", "one class")
+
+
+@pytest.fixture(params=SUBSET_CASES)
+def subset_case(request: pytest.FixtureRequest) -> Case:
+    two = classes(65, 2)
+    return {
+        "two classes": table(65, y=two, sizes=(2,)),
+        "weighted": table(65, y=two, sizes=(2,), weight=weights(65)),
+        "regression": table(65, y=numbers(65, 1), weight=weights(65), criterion="squared_error"),
+        "one class": table(33, y=np.zeros((33, 1), int), sizes=(1,)),
+    }[request.param]
+
+
+@pytest.mark.parametrize("limits", [Limits(), Limits(4), Limits(1, 12)], ids=str)
+def test_search_of_subsets(backend: Backend, subset_case: Case, limits: Limits) -> None:
+    """No way to part the categories and the missing values in two gains more than what was found.
+
+    Limits may forbid all of the cuts that the search looks at, so that with them the best is that of the cuts.
+    """
+    rows = regrouped(backend, subset_case, 1)
+    found = search_categories(rows, SUBSET, limits)
+    for k, node in enumerate(rows.leaves):
+        cells = rows.cells(node, 2)
+        possible = [s for s in all_partitions(cells) if sides_fit(rows, cells, s, limits)]
+        if not np.isfinite(found.score[k, 0]):
+            assert not possible or limits != Limits()
+            continue
+        side = side_of(found, k, cells)
+        assert sides_fit(rows, cells, side, limits)
+        mine = gain(rows, [part(rows, cells, s) for s in (side, [c for c in cells if c not in side])])
+        assert found.gain[k, 0] == pytest.approx(float(mine), rel=1e-10, abs=1e-10)
+        if limits == Limits():
+            best = max(
+                gain(rows, [part(rows, cells, s), part(rows, cells, [c for c in cells if c not in s])])
+                for s in possible
+            )
+            assert float(best) == pytest.approx(float(mine), rel=1e-11, abs=1e-11)
+
+
+def side_of(found: Candidates, k: int, cells: Cells) -> list[int]:
+    """The codes in branch 0 of a test of categories, which lists every code of the node."""
+    assert found.n_branches[k, 0] == 2
+    assert (found.missing[k, 0] == NOT_MET) == (0 not in cells)
+    missing = [0] if found.missing[k, 0] == 0 else []
+    if found.kind[k, 0] == Test.THRESHOLD:
+        assert (found.low[k, 0], found.missing[k, 0]) == (np.inf, 1)
+        assert found.cut[k, 0] >= max(cells)
+        return [code for code in cells if code]
+    mine = found.lookup_pair == k
+    assert found.lookup_code[mine].tolist() == [code for code in cells if code]
+    branch = found.lookup_branch[mine].tolist()
+    assert sorted(set(branch)) == [0, 1]
+    return missing + [code for code, b in zip(found.lookup_code[mine].tolist(), branch, strict=True) if b == 0]
+
+
+def test_ties_of_subsets(backend: Backend) -> None:
+    """Codes 1 to 3 and missing of one mixture gain nothing: the first code alone goes left, missing to the right."""
+    X = np.tile(np.array([0.0, 0.0, 1.0, 1.0, 2.0, 2.0, np.nan, np.nan]), 2)[:, None]
+    case = Case(np.hstack([X, X, X]), np.tile([[0], [1]], (8, 1)), sizes=(2,))
+    found = search_categories(Rows(backend, case, 1), SUBSET, Limits())
+    assert (found.score[0, 0], found.missing[0, 0]) == (0.0, 1)
+    assert found.lookup_branch.tolist() == [0, 1, 1]
+
+
+def test_known_against_missing_is_a_test_of_categories(backend: Backend) -> None:
+    """Missing alone has another class."""
+    X = np.array([0.0, 1.0, 2.0, np.nan, np.nan])[:, None]
+    case = Case(np.hstack([X, X, X]), np.array([[0], [0], [0], [1], [1]]), sizes=(2,))
+    found = search_categories(Rows(backend, case, 1), SUBSET, Limits())
+    assert (found.kind[0, 0], found.low[0, 0], found.missing[0, 0]) == (Test.THRESHOLD, np.inf, 1)
+    assert found.lookup_code.size == 0
+
+
+def test_search_of_random_subsets(backend: Backend, case: Case) -> None:
+    """The categories whose number is at most a random one, both drawn from the node's key, go left."""
+    rows = regrouped(backend, categories_of(case), 1)
+    found = search_categories(rows, RANDOM_SUBSET, Limits())
+    keys = rows.slots(rows.leaves).key
+    for k, node in enumerate(rows.leaves):
+        known = [code for code in rows.cells(node, 2) if code]
+        if len(known) < 2 or found.kind[k, 0] == Test.THRESHOLD:
+            continue
+        number = {c: float(unit(draw(keys[k], Stream.CATEGORY, 2 << 16 | c))) for c in known}
+        u = float(unit(draw(keys[k], Stream.THRESHOLD, 2)))
+        cut = min(number.values()) * (1.0 - u) + max(number.values()) * u
+        side = [code for code in side_of(found, k, rows.cells(node, 2)) if code]
+        assert side == [code for code in known if number[code] <= cut]
 
 
 # -- children, partition, extent, residuals
@@ -536,6 +675,7 @@ def as_forest(
         n_children=np.array(node["n"], np.uint16),
         missing=np.array(node["missing"], np.uint16),
         unseen=np.array([int(rng.integers(max(1, k))) for k in node["n"]], np.uint16),
+        met_missing=np.zeros(n, np.uint8),
         lookup_ptr=np.cumsum([0, *(len(p) for p in pairs)]),
         lookup_code=np.array([code for p in pairs for code, _ in p], np.uint16),
         lookup_branch=np.array([branch for p in pairs for _, branch in p], np.uint16),

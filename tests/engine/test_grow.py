@@ -24,7 +24,7 @@ from gputree.core.criteria import CRITERIA, TargetKind
 from gputree.core.forest import Forest, Test
 from gputree.core.keys import root_keys
 from gputree.core.schema import Feature, Kind, Schema
-from gputree.core.splits import MULTIWAY, RANDOM, THRESHOLD, Generator, Limits, Search
+from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Generator, Limits, Search
 from gputree.core.target import class_target, sum_target
 from gputree.engine.grow import grow
 from gputree.engine.recipe import Order, Recipe, Stop
@@ -69,6 +69,7 @@ def plant(
     table: Data,
     *,
     generator: Generator = THRESHOLD,
+    categorical: Generator = MULTIWAY,
     stop: Stop = Stop(min_gain=-np.inf),  # noqa: B008 - frozen
     sampler: Sampler = Sampler(),  # noqa: B008 - frozen
     table_bytes: int = 1 << 28,
@@ -82,7 +83,7 @@ def plant(
         target = sum_target(table.y[:, None], criterion, table.weight)
     cuts = backend.edges(table.X, CodeSpec(table.schema()), target.weights.units)
     order = Order.LEVEL if stop.max_leaves is None else Order.BEST
-    recipe = Recipe(Search((generator, MULTIWAY), criterion, Limits()), stop, order, sampler, table_bytes)
+    recipe = Recipe(Search((generator, categorical), criterion, Limits()), stop, order, sampler, table_bytes)
     return grow(backend, backend.encode(table.X, cuts), target, recipe, seed), backend
 
 
@@ -101,6 +102,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "levels": {},
     "best first": {"stop": Stop(min_gain=-np.inf, max_leaves=23)},
     "random": {"generator": RANDOM, "sampler": Sampler(max_features=2)},
+    "subsets": {"categorical": SUBSET},
+    "random subsets": {"generator": RANDOM, "categorical": RANDOM_SUBSET},
     "three trees": {"sampler": Sampler(n_trees=3, max_features=1)},
     "three trees best first": {"sampler": Sampler(3, 2), "stop": Stop(min_gain=-np.inf, max_leaves=14)},
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,8 @@ from gputree.core.criteria import TargetKind
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.target import Layout
-from gputree.datasets import load_penguins
 from gputree.inspect.text import Style, export_text, fitting_decimals, heights, tree_text
+from tests.inspect.samples import counties, holes, odd, penguins, sample
 
 N_FEATURES = 5
 
@@ -123,25 +125,75 @@ def test_several_class_outputs_are_listed() -> None:
 def frame() -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "colour": ["red", "red", "blue", "blue", "red", "red", None, None],
-            "size": [1.0, 2.0, 1.0, 2.0, 3.0, 4.0, 1.0, 2.0],
+            "colour": ["red", "red", "blue", "blue", "red", "red", "red", None, None],
+            "size": [1.0, 2.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 2.0],
         }
     )
 
 
-def test_categories_and_a_branch_of_missing_values() -> None:
-    model = gputree.DecisionTreeRegressor().fit(frame(), [1, 1, 5, 5, 2, 2, 9, 9])
-    assert export_text(model) == (
-        "|--- colour = blue\n"
-        "|   |--- value: [5.00]\n"
-        "|--- colour = red (or other)\n"
-        "|   |--- size <= 2.50\n"
-        "|   |   |--- value: [1.00]\n"
-        "|   |--- size >  2.50 (or missing)\n"
-        "|   |   |--- value: [2.00]\n"
-        "|--- colour is missing\n"
-        "|   |--- value: [9.00]\n"
-    )
+MULTIWAY = """\
+|--- colour = blue
+|   |--- value: [5.00]
+|--- colour = red (or other)
+|   |--- size <= 2.50
+|   |   |--- value: [1.00]
+|   |--- size >  2.50 (or missing)
+|   |   |--- value: [2.00]
+|--- colour is missing
+|   |--- value: [9.00]
+"""
+SUBSETS = """\
+|--- colour = red (or other)
+|   |--- size <= 2.50
+|   |   |--- value: [1.00]
+|   |--- size >  2.50 (or missing)
+|   |   |--- value: [2.00]
+|--- colour = blue (or missing)
+|   |--- colour is known (or other)
+|   |   |--- value: [5.00]
+|   |--- colour is missing
+|   |   |--- value: [9.00]
+"""
+
+
+@pytest.mark.parametrize(("split", "text"), [("multiway", MULTIWAY), ("binary", SUBSETS)])
+def test_categories_and_a_branch_of_missing_values(split: str, text: str) -> None:
+    model = gputree.DecisionTreeRegressor(categorical_split=split).fit(frame(), [1, 1, 5, 5, 2, 2, 2, 9, 9])
+    assert export_text(model) == text
+    bare = export_text(model, show_missing=False)
+    assert bare == re.sub(r" \(or .*\)", "", export_text(model, show_missing=True))
+    assert bare.count("colour is missing") == 1
+
+
+def test_what_says_where_missing_values_go() -> None:
+    """By default a tree of numbers says so if it met any, wherever they went, and then every test does."""
+    X = np.array([[1.0, 0], [2.0, 0], [3.0, 1], [4.0, 1], [5.0, 2], [6.0, 3]])
+    y = [0, 0, 1, 1, 1, 2]
+    assert "missing" not in export_text(gputree.DecisionTreeClassifier().fit(X, y))
+    silent = export_text(gputree.DecisionTreeClassifier().fit(X, y), show_missing=True)
+    assert silent.count("(or missing)") * 2 == silent.count("feature")
+    X[4, 0] = np.nan  # goes where most rows go, so that its branch alone proves nothing
+    model = gputree.DecisionTreeClassifier().fit(X, y)
+    text = export_text(model)
+    assert model.forest_.met_missing.any()
+    assert text.count("(or missing)") * 2 == text.count("feature")
+    assert "missing" not in export_text(model, show_missing=False)
+
+
+@pytest.mark.parametrize("value", ["yes", None, 1, ["auto"]])
+def test_show_missing_is_one_of_three(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"show_missing=.* must be True, False or 'auto'"):
+        export_text(sample("iris"), show_missing=value)
+
+
+def test_booleans_read_as_such() -> None:
+    X = pd.DataFrame({"smoker": [True, False, True, False, False]})
+    for split in ("binary", "multiway"):
+        text = export_text(gputree.DecisionTreeRegressor(categorical_split=split).fit(X, [2, 1, 2, 1, 1]))
+        assert [line for line in text.splitlines() if "smoker" in line] == [
+            "|--- smoker = False (or missing)",
+            "|--- smoker = True",
+        ]
 
 
 def test_names_of_a_numeric_frame_are_not_used_as_in_sklearn() -> None:
@@ -173,28 +225,44 @@ def test_missing_values_that_share_a_branch(missing: int, line: str) -> None:
     assert line in text
 
 
-def test_empty_branches_are_one_line() -> None:
+def test_branches_without_rows_are_one_line() -> None:
     colours = [f"c{i:02d}" for i in range(40)]
     X = pd.DataFrame({"colour": pd.Categorical(["c00", "c01", "c02", "c02"], categories=colours)})
-    model = gputree.DecisionTreeRegressor().fit(X, [1, 2, 3, 3])
+    model = gputree.DecisionTreeRegressor(categorical_split="multiway").fit(X, [1, 2, 3, 4])
     assert export_text(model).splitlines()[4:] == [
         "|--- colour = c02 (or missing, or other)",
-        "|   |--- value: [3.00]",
-        "|--- colour is one of 37 more: no training rows, goes with (or other)",
+        "|   |--- value: [3.50]",
+        "|--- colour in {c03, c04, c05, ... 34 more} (37 categories, no training rows)",
+        "|   |--- value: [2.50]",
     ]
-    model.fit(X.assign(colour=X["colour"].cat.set_categories(colours[:4])), [1, 2, 3, 3])
-    assert export_text(model).splitlines()[-1] == "|--- colour = c03: no training rows, goes with (or other)"
+    model.fit(X.assign(colour=X["colour"].cat.set_categories(colours[:4])), [1, 2, 3, 4])
+    assert export_text(model).splitlines()[-2:] == ["|--- colour = c03 (no training rows)", "|   |--- value: [2.50]"]
+
+
+def test_lines_of_categories_fit_a_terminal() -> None:
+    for name in ("counties_subset", "counties_multiway", "wide"):
+        assert max(map(len, export_text(sample(name)).splitlines())) <= 80
 
 
 def test_categories_that_could_be_misread_are_quoted() -> None:
-    X = pd.DataFrame({"word": ["", "a b", "c,d", "e\nf"]})
-    text = export_text(gputree.DecisionTreeRegressor().fit(X, [1, 2, 3, 4]))
+    X = pd.DataFrame({"word": ["", "a b", "c,d", "e\nf", "... 3 more", "\u202eg"]})
+    text = export_text(gputree.DecisionTreeRegressor(categorical_split="multiway").fit(X, [1, 2, 3, 4, 5, 6]))
     assert text.splitlines()[::2] == [
         "|--- word = '' (or missing, or other)",
+        "|--- word = '... 3 more'",
         "|--- word = a b",
         "|--- word = 'c,d'",
         "|--- word = 'e\\nf'",
+        "|--- word = '\\u202eg'",
     ]
+
+
+def test_names_stay_on_their_line() -> None:
+    X = np.array([[1.0], [2.0]])
+    model = gputree.DecisionTreeClassifier().fit(X, ["o\nne", "tw\to"])
+    text = export_text(model, feature_names=["a\r\n\x1b[0m\u2028b"])
+    assert text.splitlines()[:2] == ["|--- a\\r\\n\\x1b[0m\\u2028b <= 1.50", "|   |--- class: o\\nne"]
+    assert len(text.splitlines()) == 4
 
 
 def made(schema: Schema, **arrays: Any) -> Any:
@@ -207,7 +275,8 @@ def made(schema: Schema, **arrays: Any) -> Any:
     for i in range(1, n):
         depth[i] = depth[parent[i]] + 1
     blank = {"missing": np.zeros(n), "unseen": np.zeros(n), "lookup_code": [], "lookup_branch": []}
-    types = {"missing": np.uint16, "unseen": np.uint16, "lookup_code": np.uint16, "lookup_branch": np.uint16}
+    types = dict.fromkeys(blank, np.uint16) | {"met_missing": np.uint8}
+    blank["met_missing"] = np.zeros(n)
     rest = {name: np.array(arrays.get(name, blank[name]), types[name]) for name in blank}
     forest = Forest(
         roots=np.zeros(1, np.int32),
@@ -243,11 +312,23 @@ def test_a_branch_of_many_categories_is_cut_with_a_count() -> None:
         missing=[1, 0, 0],
     )
     lines = export_text(model).splitlines()
-    assert lines[0] == (
-        "|--- paint in {colour 0, colour 1, colour 2, colour 3, colour 4, colour 5, ... 36 more} (or other)"
-    )
+    assert lines[0] == "|--- paint in {colour 0, colour 1, colour 2, colour 3, ... 38 more} (or other)"
     assert lines[2] == "|--- paint in {colour 42, colour 43, colour 44} (or missing)"
     assert len(lines) == 4
+    whole = tree_text(model, None, None, Style(width=None)).splitlines()
+    assert whole[0] == f"|--- paint in {{{', '.join(colours[:42])}}} (or other)"
+
+
+def test_a_branch_that_no_category_takes() -> None:
+    """Forests made elsewhere may have one for all that is not listed, and for missing values besides."""
+    schema = Schema((Feature("paint", Kind.CATEGORICAL, ("red", "blue")),))
+    arrays = {"parent": [-1, 0, 0], "kind": Test.LOOKUP, "lookup_ptr": [0, 2, 2, 2]}
+    cells = {"lookup_code": [1, 2], "lookup_branch": [0, 0]}
+    texts = [export_text(made(schema, **arrays, **cells, unseen=[1, 0, 0], missing=[m, 0, 0])) for m in (0, 1)]
+    assert [text.splitlines()[::2] for text in texts] == [
+        ["|--- paint in {red, blue} (or missing)", "|--- paint is any other"],
+        ["|--- paint in {red, blue}", "|--- paint is missing (or other)"],
+    ]
 
 
 def chain(depth: int) -> Any:
@@ -277,6 +358,9 @@ def test_no_limit_of_depth() -> None:
         ({"decimals": 1.5}, "decimals=1.5 must be"),
         ({"spacing": None}, "spacing=None must be"),
         ({"feature_names": ["a"]}, "feature_names must contain 5 elements, got 1"),
+        ({"feature_names": "abcde"}, "feature_names='abcde' must be a list of 5 names"),
+        ({"class_names": "ab"}, "class_names='ab' must be a list of names"),
+        ({"class_names": True}, "class_names=True must be a list of names"),
         ({"class_names": ["a"]}, "class_names must contain 2 elements, one for each class, got 1"),
     ],
 )
@@ -293,9 +377,7 @@ def test_what_is_not_fitted_is_refused() -> None:
 
 
 def test_penguins_say_where_missing_values_go() -> None:
-    penguins = load_penguins()
-    X = penguins.to_frame("polars").drop("species")
-    text = export_text(gputree.DecisionTreeClassifier(max_depth=2).fit(X, penguins.column("species")))
+    text = export_text(sample("penguins_multiway"))
     numeric = [line for line in text.splitlines() if "<=" in line or "> " in line]
     assert sum("(or missing)" in line for line in numeric) * 2 == len(numeric)
     assert "island" in text
@@ -334,7 +416,7 @@ def test_decimals_of_a_small_prediction() -> None:
 
 def test_a_long_category_loses_its_middle_where_that_is_asked_for() -> None:
     X = pd.DataFrame({"word": ["a" * 99, "b" * 99 + ",", ""]})
-    model = gputree.DecisionTreeRegressor().fit(X, [1, 2, 3])
+    model = gputree.DecisionTreeRegressor(categorical_split="multiway").fit(X, [1, 2, 3])
     text = tree_text(model, None, None, Style(longest=11))
     assert [line for line in text.splitlines() if "word" in line] == [
         "|--- word = '' (or missing, or other)",
@@ -342,3 +424,93 @@ def test_a_long_category_loses_its_middle_where_that_is_asked_for() -> None:
         "|--- word = 'bbbb...bbb,'",
     ]
     assert "a" * 99 in export_text(model)
+
+
+# Rules read back and followed, row by row
+
+
+def read_rules(text: str, names: list[str]) -> list[tuple[int, str, str]]:
+    """Depth, feature and test of every line; a leaf has no feature."""
+    found = []
+    for line in text.splitlines():
+        depth, body = line.index("|--- ") // 4, line[line.index("|--- ") + 5 :]
+        name = max((n for n in names if body.startswith(f"{n} ")), key=len, default="")
+        found.append((depth, name, body[len(name) + 1 :] if name else body))
+    return found
+
+
+def words_in(text: str) -> list[str]:
+    """The categories of a list, some of them quoted."""
+    found = []
+    while text:
+        quoted = re.match(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(, |$)""", text)
+        plain = quoted or re.match(r"(.*?)(, |$)", text)
+        assert plain is not None
+        found.append(ast.literal_eval(plain[1]) if quoted else plain[1])
+        text = text[plain.end() :]
+    return found
+
+
+def takes(test: str, value: Any, listed: set[str]) -> bool:
+    """Whether a value takes a branch; ``listed`` are the categories of all branches of the test."""
+    test, _, marks = re.fullmatch(r"(.*?)( \(([^()]*(?:or missing|or other|no training rows))\))?", test).groups()
+    if value is None:
+        return test == "is missing" or "or missing" in (marks or "")
+    if test in ("is known", "is missing"):
+        return test == "is known"
+    if test[0] in "<>":
+        return value <= float(test[2:]) if test[0] == "<" else value > float(test[2:])
+    own = words_in(test[4:-1] if test.startswith("in {") else test[2:])
+    return value in own or (value not in listed and "or other" in (marks or ""))
+
+
+def followed(rules: list[tuple[int, str, str]], row: dict[str, Any]) -> str:
+    """The leaf of a row: exactly one branch of every test takes it."""
+    start, depth = 0, 0
+    while rules[start][1]:
+        end = next((i for i in range(start, len(rules)) if rules[i][0] < depth), len(rules))
+        own = [i for i in range(start, end) if rules[i][0] == depth]
+        tests = [rules[i][2].split(" (")[0] for i in own]
+        listed = {w for t in tests for w in words_in(t[4:-1] if t.startswith("in {") else t[2:])}
+        taken = [i for i in own if takes(rules[i][2], row[rules[i][1]], listed)]
+        assert len(taken) == 1, (row, [rules[i] for i in own])
+        start, depth = taken[0] + 1, depth + 1
+    return rules[start][2]
+
+
+def strange(frame: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """The rows with missing cells and categories that no one has seen strewn in."""
+    frame = frame.copy()
+    for name in frame.columns:
+        text = isinstance(frame[name].dtype, pd.CategoricalDtype | pd.StringDtype) or frame[name].dtype == object
+        column = frame[name].astype(object)
+        if text:
+            column[rng.random(len(frame)) < 0.2] = "never seen"
+        column[rng.random(len(frame)) < 0.2] = None
+        frame[name] = column if text else column.astype(frame[name].dtype)
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("penguins_multiway", lambda: penguins("species")),
+        ("penguins_subset", lambda: penguins("body_mass_g")),
+        ("counties_multiway", counties),
+        ("counties_subset", counties),
+        ("known_or_missing", holes),
+        ("odd", odd),
+    ],
+)
+def test_rules_that_are_read_back_give_the_predictions(name: str, rows: Any) -> None:
+    """Known, missing and unknown values alike: the text says for each of them where it goes."""
+    model, (X, _) = sample(name), rows()
+    rules = read_rules(tree_text(model, None, None, Style(None, decimals=12, width=None)), list(X.columns))
+    X = strange(X, np.random.default_rng(11)).head(500)
+    kinds = set()
+    for row, expected in zip(X.to_dict("records"), model.predict(X).tolist(), strict=True):
+        row = {k: None if pd.isna(v) else v if isinstance(v, float) else str(v) for k, v in row.items()}
+        leaf = followed(rules, row)
+        kinds |= {"missing" if v is None else v for v in row.values()} & {"missing", "never seen"}
+        assert leaf == (f"class: {expected}" if isinstance(expected, str) else f"value: [{expected:.12f}]")
+    assert "missing" in kinds

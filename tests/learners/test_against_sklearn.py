@@ -321,6 +321,15 @@ def editable(tree: Any) -> SimpleNamespace:
     return SimpleNamespace(node_count=tree.node_count, **arrays)
 
 
+def with_our_side(tree: Any, table: Table) -> SimpleNamespace:
+    """scikit-learn's tree with missing values that a node never met on the side where ours has them when sides tie."""
+    ours, rows, n = editable(tree), rows_of(tree, table), tree.weighted_n_node_samples
+    for node in np.flatnonzero(tree.children_left >= 0):
+        if not np.isnan(table.X[rows[node], tree.feature[node]]).any():
+            ours.missing_go_to_left[node] = n[tree.children_left[node]] >= n[tree.children_right[node]]
+    return ours
+
+
 FAULTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "threshold one ulp up": ("threshold", lambda t: np.nextafter(t, np.inf)),
     "threshold one ulp down": ("threshold", lambda t: np.nextafter(t, -np.inf)),
@@ -337,7 +346,7 @@ FAULTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("node", ["root", "last"])
 def test_the_walk_sees_a_planted_fault(fault: str, node: str) -> None:
     case = Case("gappy", "gini", "min_samples_leaf")
-    good = fitted(sklearn.tree, case, case.settings)
+    good = with_our_side(fitted(sklearn.tree, case, case.settings), load("gappy"))
     bad, (name, change) = editable(good), FAULTS[fault]
     inner = np.flatnonzero(good.children_left >= 0)
     i = inner[0] if node == "root" else inner[-1]
@@ -360,8 +369,10 @@ def test_the_walk_sees_a_planted_fault(fault: str, node: str) -> None:
 def test_the_walk_sees_another_parameter(wrong: dict[str, Any], message: str) -> None:
     case = Case("gappy", "gini", "min_samples_leaf")
     depth = {"max_depth": 4} if "max_depth" in wrong else {}
-    good, bad = (fitted(sklearn.tree, case, {**case.settings, **depth, **extra}) for extra in ({}, wrong))
     table = load(case.table)
+    good, bad = (
+        with_our_side(fitted(sklearn.tree, case, {**case.settings, **depth, **extra}), table) for extra in ({}, wrong)
+    )
     if "criterion" in wrong:  # the impurities of another criterion are noticed before its splits are
         bad = editable(bad)
         bad.impurity = np.array([impurity(Exact(table.y, None, "gini"), rows) for rows in rows_of(bad, table)])
@@ -376,7 +387,8 @@ def rows_of(tree: Any, table: Table) -> list[NDArray[np.intp]]:
 
 def test_the_walk_sees_another_order_of_best_first_growth() -> None:
     table = load("many classes")
-    sizes = [sklearn.tree.DecisionTreeClassifier(max_leaf_nodes=n).fit(table.X, table.y).tree_ for n in (9, 10)]
+    trees = (sklearn.tree.DecisionTreeClassifier(max_leaf_nodes=n).fit(table.X, table.y).tree_ for n in (9, 10))
+    sizes = [with_our_side(tree, table) for tree in trees]
     with pytest.raises(AssertionError, match="other nodes are split"):
         walk(sizes[0], sizes[1], table.X, table.y, criterion="gini", budget=True)
 

@@ -320,7 +320,7 @@ def test_categories_are_refused_where_they_have_no_meaning() -> None:
     """Twoing compares two branches; categories have no order that a monotone constraint could follow."""
     frame = pd.DataFrame({"colour": ["red", "green", "blue", "red"], "x": [0.0, 1.0, 2.0, 3.0]})
     with pytest.raises(ValueError, match=r"'twoing' compares two branches, and column 'colour' has 3 categories"):
-        gputree.DecisionTreeClassifier(criterion="twoing").fit(frame, [0, 1, 0, 1])
+        gputree.DecisionTreeClassifier(criterion="twoing", categorical_split="multiway").fit(frame, [0, 1, 0, 1])
     with pytest.raises(ValueError, match="constrains column 'colour'"):
         gputree.DecisionTreeClassifier(monotonic_cst=[1, 0]).fit(frame, [0, 1, 0, 1])
     model = gputree.DecisionTreeClassifier(monotonic_cst=[0, 1]).fit(frame, [0, 1, 0, 1])

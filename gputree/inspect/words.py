@@ -1,0 +1,249 @@
+"""The tests of a tree in words, for every text and picture of it. May import everything below."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from gputree.core.forest import Forest, Test
+from gputree.core.schema import Feature, Kind, Schema
+
+LIST_WIDTH = 60  # characters that a list of categories may take before the rest is counted
+HARMLESS = "\u200c\u200d"  # joiners, invisible by themselves, that letters and emoji are made of
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One way out of a test: its words, and the nodes that it leads to.
+
+    ``children`` are several where leaves that no training row took share a line; they predict the same. ``test`` is
+    what follows the name of the feature and ``answer`` what stands beside an edge; ``values`` are the categories of
+    the branch, which come in the place of both.
+    """
+
+    children: tuple[int, ...]
+    test: str = ""
+    answer: str = ""
+    values: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    empty: bool = False
+
+    @property
+    def child(self) -> int:
+        """The first of the nodes, which stands for all."""
+        return self.children[0]
+
+    def text(self, width: int | None = LIST_WIDTH) -> str:
+        """The words of the test, a list of categories cut with a count where it is wider than ``width``."""
+        test = category_text(self.values, width) if self.values else self.test
+        return test + (f" ({', '.join(self.marks)})" if self.marks else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Puts the tests of a tree into words.
+
+    ``names`` are those of the features, ``number`` writes a threshold. ``missing``: whether every test says where
+    missing values go, and every test of categories where others go. ``empty`` bool (N,) marks leaves without rows.
+    """
+
+    forest: Forest
+    schema: Schema
+    names: Sequence[str]
+    number: Callable[[float], str]
+    missing: bool
+    empty: NDArray[np.bool_]
+    longest: int | None = None  # characters of a category, of which longer ones lose their middle
+
+    def name(self, node: int) -> str:
+        """Name of the feature that a node tests."""
+        return self.names[int(self.forest.feature[node])]
+
+    def feature(self, node: int) -> Feature:
+        """The feature that a node tests."""
+        return self.schema.features[int(self.forest.feature[node])]
+
+    def asks_missing(self, node: int) -> bool:
+        """Whether a test only tells known from missing."""
+        at_top = self.forest.low[node] == np.inf and self.forest.missing[node] == 1
+        return bool(self.forest.kind[node] == Test.THRESHOLD and at_top)
+
+    def question(self, node: int) -> str:
+        """The test of a node as the heading of a box, whose answers stand beside its branches."""
+        if self.forest.kind[node] == Test.LOOKUP:
+            return self.name(node)
+        return f"{self.name(node)} {self.branches(node)[0].test}"
+
+    def branches(self, node: int) -> list[Branch]:
+        """The branches of a test in their order, those of several leaves without rows last."""
+        if self.forest.kind[node] == Test.LOOKUP:
+            return self.lookup(node)
+        first = int(self.forest.first_child[node])
+        if self.asks_missing(node):
+            others = ("or other",) if self.missing and self.has_others(node) else ()
+            return [
+                Branch((first,), "is known", "True", marks=others),
+                Branch((first + 1,), "is missing", "False"),
+            ]
+        low = self.number(float(self.forest.low[node]))
+        return [
+            Branch((first,), f"<= {low}", "True", marks=self.marks(node, 0)),
+            Branch((first + 1,), f">  {low}", "False", marks=self.marks(node, 1)),  # scikit-learn pads the sign
+        ]
+
+    def has_others(self, node: int) -> bool:
+        """Whether there may be categories that were never declared: not in a column of booleans or numbers."""
+        feature = self.feature(node)
+        booleans = feature.categories == (False, True) and isinstance(feature.categories[0], bool | np.bool_)
+        return feature.kind == Kind.CATEGORICAL and not booleans
+
+    def marks(self, node: int, branch: int) -> tuple[str, ...]:
+        """What else takes a branch: missing values, categories that the test does not list."""
+        if not self.missing:
+            return ()
+        found = ["or missing"] if branch == self.forest.missing[node] else []
+        other = self.forest.kind[node] == Test.LOOKUP and branch == self.forest.unseen[node]
+        return (*found, *(["or other"] if other and self.has_others(node) else []))
+
+    def lookup(self, node: int) -> list[Branch]:
+        """A branch for each set of categories, for missing values alone, and for all leaves without rows."""
+        first = int(self.forest.first_child[node])
+        found: list[Branch] = []
+        bare: list[int] = []
+        values: list[str] = []
+        for branch, own in enumerate(self.category_lists(node)):
+            marks = self.marks(node, branch)
+            if self.empty[first + branch] and not marks:
+                bare.append(first + branch)
+                values += own
+            elif own:
+                found.append(Branch((first + branch,), values=own, marks=marks))
+            else:  # no category has this branch: missing values alone, or whatever is not listed
+                what = "missing" if branch == self.forest.missing[node] else "any other"
+                rest = tuple(mark for mark in marks if mark.removeprefix("or ") not in what)
+                found.append(Branch((first + branch,), f"is {what}", what, marks=rest))
+        if bare:
+            count = "" if len(bare) == 1 else f"{len(bare):,} categories, "
+            found.append(Branch(tuple(bare), values=tuple(values), marks=(f"{count}no training rows",), empty=True))
+        return found
+
+    def category_lists(self, node: int) -> list[tuple[str, ...]]:
+        """The categories of every branch of a LOOKUP node, as text."""
+        cells = slice(*self.forest.lookup_ptr[node : node + 2])
+        codes, branch = self.forest.lookup_code[cells], self.forest.lookup_branch[cells]
+        categories = self.feature(node).categories
+        lists: list[list[str]] = [[] for _ in range(self.forest.n_children[node])]
+        for code, b in zip(codes.tolist(), branch.tolist(), strict=True):
+            lists[b].append(readable(shortened(str(categories[code - 1]), self.longest)))
+        return [tuple(own) for own in lists]
+
+
+def make_words(
+    model: Any, names: Sequence[str], number: Callable[[float], str], missing: Any = "auto", longest: int | None = None
+) -> Words:
+    """The words of a fitted model; ``missing`` is the ``show_missing`` of `export_text`."""
+    forest: Forest = model.forest_
+    return Words(
+        forest,
+        model.schema_,
+        [plain(name) if longest is None else shortened(plain(name), longest) for name in names],
+        number,
+        says_missing(forest, missing),
+        (forest.kind == Test.LEAF) & (model.layout_.weight(forest.stats.T) == 0),
+        longest,
+    )
+
+
+def says_missing(forest: Forest, given: Any) -> bool:
+    """Whether tests say where missing values go: always, never, or if some test met one or is about categories."""
+    if isinstance(given, bool | np.bool_):
+        return bool(given)
+    if not isinstance(given, str) or given != "auto":
+        raise ValueError(f"show_missing={given!r} must be True, False or 'auto'")
+    return bool(forest.met_missing.any() or (forest.kind == Test.LOOKUP).any())
+
+
+def category_text(texts: Sequence[str], width: int | None = LIST_WIDTH) -> str:
+    """``= red``, or ``in {red, green, ... 37 more}`` for several."""
+    if len(texts) == 1:
+        return f"= {texts[0]}"
+    return "in {" + cut_words(texts, width) + "}"
+
+
+def cut_words(texts: Sequence[str], width: int | None) -> str:
+    """Texts with commas; of more than fit the width, as many as fit with the count of the rest, but at least one."""
+    whole = ", ".join(texts)
+    if width is None or len(whole) <= width or len(texts) == 1:
+        return whole
+    room = width - len(f"... {len(texts):,} more")
+    shown = max(1, sum(end <= room for end in accumulate(len(text) + 2 for text in texts)))
+    return f"{', '.join(texts[:shown])}, ... {len(texts) - shown:,} more"
+
+
+def readable(text: str) -> str:
+    """A category as it is, or quoted where it is empty or its text could be misread."""
+    odd = not text or text != text.strip() or text.startswith("...") or bool(set(text) & set(",{}()'\""))
+    return repr(text) if odd or plain(text) != text else text
+
+
+def plain(text: str) -> str:
+    """A text on one line: control characters, and those that turn the direction of writing, as their escapes."""
+    return text if text.isprintable() else "".join(c if shows(c) else repr(c)[1:-1] for c in text)
+
+
+def shows(character: str) -> bool:
+    """Whether a character prints, be it as a blank."""
+    kind = unicodedata.category(character)
+    return kind == "Zs" or kind[0] not in "CZ" or character in HARMLESS
+
+
+def shortened(text: str, width: int | None) -> str:
+    """A text with its middle cut out: names differ at their ends as often as at their beginnings."""
+    if width is None or len(text) <= width:
+        return text
+    return f"{text[: (width - 2) // 2]}...{text[len(text) - (width - 3) // 2 :]}"
+
+
+def checked_names(model: Any, given: Any, pattern: str, columns: bool = False) -> list[str]:
+    """A name for every feature: as given, else numbers in a pattern.
+
+    Names of columns are used if some hold categories, of which a number would say too little, or if ``columns``.
+    """
+    n = model.schema_.n_features
+    if given is None:
+        own = (columns and hasattr(model, "feature_names_in_")) or (model.schema_.kinds == Kind.CATEGORICAL).any()
+        return list(model.schema_.names) if own else [pattern.format(i) for i in range(n)]
+    if isinstance(given, str | bytes):
+        raise ValueError(f"feature_names={given!r} must be a list of {n} names, one for each feature")
+    names = [str(name) for name in given]
+    if len(names) != n:
+        raise ValueError(f"feature_names must contain {n} elements, got {len(names)}")
+    return names
+
+
+def checked_classes(model: Any, given: Any) -> list[list[str]] | None:
+    """Names of the classes of every output; None for numbers."""
+    if not is_classifier(model):
+        return None
+    own = model.classes_ if isinstance(model.classes_, list) else [model.classes_]
+    if given is None:
+        return [[plain(str(label)) for label in labels] for labels in own]
+    if isinstance(given, str | bytes | bool):
+        raise ValueError(f"class_names={given!r} must be a list of names, one for each class")
+    if len(own) > 1:
+        raise ValueError(f"class_names name the classes of one output, and this tree has {len(own)}; leave them out")
+    if len(given) != len(own[0]):
+        raise ValueError(f"class_names must contain {len(own[0])} elements, one for each class, got {len(given)}")
+    return [[plain(str(name)) for name in given]]
+
+
+def listed(texts: Sequence[str]) -> str:
+    """One text as it is, several in brackets."""
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

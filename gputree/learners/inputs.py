@@ -1,0 +1,151 @@
+"""X of a fit or a prediction, whatever it is: frame, array, list or sparse matrix. May import everything below."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from gputree.core.schema import Feature, Schema
+from gputree.learners.tables import (
+    Columns,
+    Frame,
+    Reading,
+    as_frame,
+    is_number,
+    known_cells,
+    read_matrix,
+    read_schema,
+    reading,
+)
+
+
+def read_fit(model: Any, X: Any) -> tuple[Any, Schema]:
+    """X as floats f4/f8 (n, F), dense or csc, and what its columns are; remembers their number and names.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X is no table, or a column cannot be read; the message names the column and the remedy.
+    """
+    frame = as_frame(X)
+    if frame is not None and not frame.shape[1]:
+        raise ValueError("Found a frame with 0 feature(s) while a minimum of 1 is required: give it a column")
+    if frame is None:
+        array = read_array(model, X, reset=True)
+        names = default_names(array.shape[1])
+        how = reading(model.categorical_features, model.categories, names)
+        if plain(array) and not how.listed and not how.declared:
+            return array, Schema(tuple(Feature(name) for name in names))
+        if not isinstance(array, np.ndarray):
+            raise TypeError("X is sparse, and columns of categories were named; give a frame or a dense array")
+        frame = Columns(names, tuple(array.T))
+        refuse_numeric_text(frame, how)
+    else:
+        validate_data(model, X, skip_check_array=True, reset=True)
+        if isinstance(frame, Columns):
+            model.feature_names_in_ = np.array(frame.columns, dtype=object)
+        how = reading(model.categorical_features, model.categories, [str(name) for name in frame.columns])
+    schema = read_schema(frame, how)
+    return read_matrix(frame, schema, "list the value in `categories`"), schema
+
+
+def read_predict(model: Any, X: Any) -> Any:
+    """X as floats f4/f8 (n, F), dense or csr; columns must be those of the fit, by name where there are names."""
+    frame, schema = as_frame(X), model.schema_
+    if frame is None:
+        array = read_array(model, X, reset=False)
+        if plain(array) and not schema.kinds.any():
+            return array
+        if not isinstance(array, np.ndarray):
+            raise TypeError("the model was fitted on categories, and X is sparse; give a frame or a dense array")
+        frame = Columns(tuple(schema.names), tuple(array.T))
+    else:
+        if not isinstance(frame, Columns):  # whose names scikit-learn does not see
+            validate_data(model, X, skip_check_array=True, reset=False)
+        check_names(schema.names, [str(name) for name in frame.columns])
+    remedy = "fit with unknown='majority'" if model.unknown == "error" else ""
+    return read_matrix(frame, schema, remedy)
+
+
+def check_names(fitted: list[str], given: list[str]) -> None:
+    """Refuse other columns than those of the fit; scikit-learn sees only names that are text."""
+    if given == fitted or (len(given) == len(fitted) and tuple(fitted) == default_names(len(fitted))):
+        return  # the same, or fitted without names
+    extra, gone = [n for n in given if n not in fitted], [n for n in fitted if n not in given]
+    parts = [
+        f"{what}: {', '.join(map(repr, names))}" for what, names in (("unseen", extra), ("missing", gone)) if names
+    ]
+    found = "; ".join(parts) or "they come in another order"
+    raise ValueError(f"the columns of X should match those that were passed during fit: {found}")
+
+
+def default_names(n_features: int) -> tuple[str, ...]:
+    """Names of columns that have none."""
+    return tuple(f"feature_{i}" for i in range(n_features))
+
+
+def plain(array: Any) -> bool:
+    """Whether this is a table of numbers, dense or sparse."""
+    return bool(array.dtype != object)
+
+
+def read_array(model: Any, X: Any, reset: bool) -> Any:
+    """X as floats (float32 as it lies, else float64; infinities are values, NaN is missing), or as objects (n, F)."""
+    if isinstance(X, np.ma.MaskedArray):
+        masked: Any = X.astype(np.float64 if X.dtype.kind in "biuf" else object)
+        X = masked.filled(np.nan if masked.dtype != object else None)
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
+        raise TypeError(f"X has type {X.dtype}; turn dates and durations into numbers first")
+    objects = as_objects(X)
+    if objects is not None:
+        checked: NDArray[Any] = validate_data(model, objects, reset=reset, dtype=None, ensure_all_finite=False)
+        return checked
+    sparse = "csc" if reset else "csr"
+    dtypes = (np.float64, np.float32)
+    try:
+        return validate_data(model, X, reset=reset, dtype=dtypes, ensure_all_finite=False, accept_sparse=sparse)
+    except OverflowError as error:
+        raise ValueError("X holds a number beyond the range of float64; leave it out, or scale the column") from error
+
+
+def as_objects(X: Any) -> NDArray[np.object_] | None:
+    """X as an array of objects if it holds text, None otherwise: numbers are for scikit-learn's checks."""
+    if hasattr(X, "dtype") or hasattr(X, "__array__"):
+        array = X if isinstance(X, np.ndarray) else None
+    else:
+        array = list_array(X)
+    if array is None or array.dtype.kind not in "OUS" or array.ndim != 2:
+        return None
+    text = array.dtype.kind in "US" or any(isinstance(value, str | bytes) for value in array.ravel())
+    return array.astype(object) if text else None
+
+
+def list_array(X: Any) -> NDArray[Any] | None:
+    """Lists of rows as an array, of objects where there is text among the values."""
+    try:
+        array = np.asarray(X)
+        return np.array(X, dtype=object) if array.dtype.kind in "US" else array
+    except (ValueError, TypeError):  # ragged rows: scikit-learn says so
+        return None
+
+
+def refuse_numeric_text(frame: Frame, how: Reading) -> None:
+    """Numbers written as text are neither numbers nor meant as categories, unless a frame or the user says so."""
+    for i, name in enumerate(frame.columns):
+        known = [] if i in how.listed or i in how.declared else known_cells(frame[:, i])
+        if known and all(isinstance(v, str) and is_written_number(v) for v in known):
+            raise ValueError(
+                f"column {name!r} holds numbers as text, such as {known[0]!r}; turn it into numbers with "
+                "astype(float), or name it in categorical_features"
+            )
+
+
+def is_written_number(text: str) -> bool:
+    """Whether a text reads as a number."""
+    try:
+        return is_number(float(text))
+    except ValueError:
+        return False
