@@ -17,7 +17,7 @@ from gputree.backends.cells import Cells, Entries, count_cells
 from gputree.backends.protocol import Bags, CodeSpec, Work
 from gputree.backends.scan import Found, Lookup, Nodes, blank, scan_cells
 from gputree.backends.shard import Codes, Shard
-from gputree.backends.walk import lookup_keys, walk
+from gputree.backends.walk import walk
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test, ranges
 from gputree.core.schema import Book, Cuts, Kind, numeric_cuts
@@ -205,12 +205,11 @@ class Oracle:
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Walk every tree, a block of rows at a time."""
         leaves = np.empty((X.shape[0], forest.roots.size), np.int32)
-        keys = lookup_keys(forest)
         step = max(1, min(ROW_BLOCK, CELL_BLOCK // max(X.shape[1], 1)))
         for first in range(0, X.shape[0], step):
             block = dense(X[first : first + step])
             for t, root in enumerate(forest.roots):
-                leaves[first : first + step, t] = walk(forest, keys, int(root), block)
+                leaves[first : first + step, t] = walk(forest, int(root), block)
         return leaves
 
     def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from gputree.core.forest import Forest, Test
 
 
-def walk(forest: Forest, keys: NDArray[np.int64], root: int, X: NDArray[Any]) -> NDArray[np.int32]:
-    """Leaf of every row of X f4/f8 (n, F) in one tree, i4 (n,); keys are those of `lookup_keys`."""
+def walk(forest: Forest, root: int, X: NDArray[Any]) -> NDArray[np.int32]:
+    """Leaf of every row of X f4/f8 (n, F) in one tree, i4 (n,)."""
     node = np.full(X.shape[0], root, np.int32)
     row = np.arange(X.shape[0]) if forest.kind[root] != Test.LEAF else np.zeros(0, np.intp)
     while row.size:
@@ -20,7 +20,7 @@ def walk(forest: Forest, keys: NDArray[np.int64], root: int, X: NDArray[Any]) ->
         branch = (~(x <= forest.low[at])).astype(np.int64)
         lookup = forest.kind[at] == Test.LOOKUP
         if lookup.any():
-            branch[lookup] = look_up(forest, keys, at[lookup], x[lookup])
+            branch[lookup] = look_up(forest, at[lookup], x[lookup])
         missing = np.isnan(x)
         if missing.any():
             branch[missing] = forest.missing[at[missing]]
@@ -30,16 +30,19 @@ def walk(forest: Forest, keys: NDArray[np.int64], root: int, X: NDArray[Any]) ->
     return node
 
 
-def lookup_keys(forest: Forest) -> NDArray[np.int64]:
-    """Node and code of every lookup cell as one number, ascending."""
-    owner = np.repeat(np.arange(forest.n_nodes), np.diff(forest.lookup_ptr))
-    return owner << 16 | forest.lookup_code
+def look_up(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Branch of category numbers x (n,) at LOOKUP nodes; what a node does not list follows `unseen`.
 
-
-def look_up(forest: Forest, keys: NDArray[np.int64], node: NDArray[Any], x: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Branch of category numbers x (n,) at LOOKUP nodes; what a node never met follows `unseen`."""
-    code = np.nan_to_num(x, nan=-1.0) + 1  # an unknown category, -1, becomes code 0, which no lookup lists
-    wanted = node.astype(np.int64) << 16 | code.astype(np.int64)
-    place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-    branch: NDArray[np.int64] = np.where(keys[place] == wanted, forest.lookup_branch[place], forest.unseen[node])
-    return branch.astype(np.int64)
+    The cells of a node are searched by halving, so that a row costs its path whatever the size of the forest.
+    """
+    low, stop = forest.lookup_ptr[node], forest.lookup_ptr[node + 1]
+    high, last = stop.copy(), forest.lookup_code.size - 1
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        less = forest.lookup_code[np.minimum(middle, last)] < x + 1.0
+        low = np.where(open_ & less, middle + 1, low)
+        high = np.where(open_ & ~less, middle, high)
+    place = np.minimum(low, last)
+    listed = (low < stop) & (forest.lookup_code[place] == x + 1.0)
+    branch: NDArray[np.int64] = np.where(listed, forest.lookup_branch[place], forest.unseen[node]).astype(np.int64)
+    return branch

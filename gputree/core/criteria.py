@@ -318,7 +318,14 @@ class Poisson(Criterion):
 
     def loss(self, d: FloatArray, v: FloatArray) -> FloatArray:
         y = np.maximum(v + d, 0.0)
-        return np.maximum(_LN2 * (y * (log2(y) - log2(v))) - d, 0.0)
+        far = np.maximum(_LN2 * (y * (log2(y) - log2(v))) - d, 0.0)
+        t = np.asarray(ratio(d, v))
+        near = np.abs(t) < 0.01  # where the logarithms nearly cancel: v (t^2/2 - t^3/6 + t^4/12 - ...)
+        t = np.where(near, t, 0.0)
+        series = np.zeros(t.shape)
+        for k in range(9, 1, -1):
+            series = 1.0 / (k * (k - 1)) - t * series
+        return np.where(near, v * (t * t * series), far)
 
 
 _ENTROPY = Entropy()

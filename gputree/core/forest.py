@@ -83,7 +83,7 @@ class Forest:
             array = np.ascontiguousarray(getattr(self, f.name))
             array = array.astype(array.dtype.newbyteorder("<"), copy=False)
             digest.update(f"{f.name} {array.dtype.str} {array.shape}\n".encode())
-            digest.update(array.tobytes())
+            digest.update(array.reshape(-1).view(np.uint8).data)
         return digest.hexdigest()
 
     def lock(self) -> Forest:

@@ -115,7 +115,7 @@ def floor_float32(x: NDArray[np.float64]) -> NDArray[np.float32]:
     """Round down to float32: for a float32 value v, v <= x in float64 exactly when v <= floor_float32(x)."""
     with np.errstate(over="ignore"):
         y = x.astype(np.float32)
-    return np.where(y > x, np.nextafter(y, np.float32(-np.inf)), y)
+        return np.where(y > x, np.nextafter(y, np.float32(-np.inf)), y)
 
 
 def midpoint(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

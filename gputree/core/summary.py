@@ -34,16 +34,24 @@ def order_free_sums(
     """Sums of w * x over consecutive rows, f8 (k,), whatever the order of the rows inside each sum.
 
     x f8 (m,) belongs to rows ``row`` (m,); ``starts`` (k,) begins each sum. Terms are rounded to a common power of two
-    of their sum, about 2**-62 of the largest term times the number of rows.
+    of their sum, about 2**-62 of the largest term times the number of rows, and what that leaves out to a finer one.
     """
     sizes = np.diff(starts, append=x.size)
     units = np.ones(x.size, np.int64) if weights.units is None else weights.units[row]
     terms = x if weights.exact else x * units
     bits = np.maximum(np.frexp(np.add.reduceat(units, starts) if weights.exact else sizes)[1], 1)
     exponent = 62 - bits - np.frexp(np.maximum.reduceat(np.abs(terms), starts))[1]
-    whole = np.rint(np.ldexp(terms, np.repeat(exponent, sizes))).astype(np.int64)
-    total = np.add.reduceat(whole * units if weights.exact else whole, starts)
-    sums: NDArray[np.float64] = np.ldexp(total.astype(np.float64), -exponent)
+    finer = 61 - bits
+    scaled = np.ldexp(terms, np.repeat(exponent, sizes))
+    coarse = np.rint(scaled)
+    rest = np.rint(np.ldexp(scaled - coarse, np.repeat(finer, sizes)))
+
+    def added(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        whole = values.astype(np.int64)
+        total = np.add.reduceat(whole * units if weights.exact else whole, starts)
+        return total.astype(np.float64)
+
+    sums: NDArray[np.float64] = np.ldexp(added(coarse), -exponent) + np.ldexp(added(rest), -exponent - finer)
     return sums
 
 
@@ -63,7 +71,9 @@ def describe_counts(forest: Forest, layout: Layout, criterion: Criterion) -> For
     n = weight.astype(np.float64)
     impurity = np.zeros(n.size)
     for o in range(layout.n_outputs):
-        impurity += criterion.impurity(stats[layout.output(o)].astype(np.float64), n)
+        counts = stats[layout.output(o)]
+        own = np.maximum(criterion.impurity(counts.astype(np.float64), n), 0.0)
+        impurity += np.where((counts > 0).sum(axis=0) > 1, own, 0.0)  # no rounding where there is one class, or none
     value = np.ascontiguousarray((stats[: sum(layout.sizes)] / weight).T)
     inherit(value, forest, layout)
     return replace(forest, value=value, impurity=impurity / layout.n_outputs)
@@ -133,9 +143,9 @@ def two_sum(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.
 def hold(forest: Forest, target: Target, bounds: NDArray[np.float64]) -> Forest:
     """Clip values to monotone bounds f8 (2, N), which are shares of class 1, or means in whole units."""
     value = forest.value.copy()
-    if target.sums is None:
+    if target.sums is None and value.shape[1] == 2:
         value[:, 1] = np.clip(value[:, 1], *bounds)
         value[:, 0] = 1.0 - value[:, 1]
-    else:
+    elif target.sums is not None:
         value[:, 0] = np.clip(value[:, 0], *(target.sums.centre[0] + np.ldexp(bounds, -target.sums.exponent[0])))
     return replace(forest, value=value)

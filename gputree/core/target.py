@@ -6,7 +6,9 @@ mean; a *target* is a layout with the rows' own numbers.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -35,13 +37,13 @@ def scale_weights(weight: NDArray[np.float64] | None, n_rows: int, bits: int) ->
     if weight is None or n_rows == 0:
         return Weights(None, 1.0, True)
     distinct = np.unique(weight)
-    for parts in range(1, MOST_PARTS + 1):
+    for parts in (*range(1, MOST_PARTS + 1), shared_parts(distinct)):
         unit = float(distinct[0]) / parts
         with np.errstate(over="ignore", divide="ignore"):
             ratio = distinct / unit
         whole = np.rint(ratio)
         if ratio[-1] > 2.0**RATIO_BITS:
-            break
+            continue
         if bool((np.abs(ratio - whole) <= whole * 2.0**-50).all()):
             units = np.rint(weight / unit).astype(np.int64)
             return Weights(None if bool((units == 1).all()) else units, unit, True)
@@ -51,6 +53,21 @@ def scale_weights(weight: NDArray[np.float64] | None, n_rows: int, bits: int) ->
     exponent = bits + 19 - coarse.bit_length()
     units = np.maximum(1, np.rint(np.ldexp(weight, exponent))).astype(np.int64)
     return Weights(units, float(np.ldexp(1.0, max(-exponent - shift, -1074))), False)
+
+
+def shared_parts(distinct: NDArray[np.float64]) -> int:
+    """Into how many parts the smallest of a few weights, such as those of classes, is cut so that all are multiples.
+
+    distinct f8 (d,) ascending; 1 where there are many or no such number.
+    """
+    parts = 1
+    with np.errstate(over="ignore"):
+        ratios = (distinct / distinct[0]).tolist()
+    for ratio in ratios if len(ratios) <= MOST_PARTS and ratios[-1] < 2.0**RATIO_BITS else ():
+        parts = math.lcm(parts, Fraction(ratio).limit_denominator(2**RATIO_BITS).denominator)
+        if parts > 2**RATIO_BITS:
+            return 1
+    return parts
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from gputree.core.schema import Feature, Schema
@@ -44,7 +45,7 @@ def read_fit(model: Any, X: Any) -> tuple[Any, Schema]:
         frame = Columns(names, tuple(array.T))
         refuse_numeric_text(frame, how)
     else:
-        validate_data(model, X, skip_check_array=True, reset=True)
+        validate_data(model, native(frame), skip_check_array=True, reset=True)
         if isinstance(frame, Columns):
             model.feature_names_in_ = np.array(frame.columns, dtype=object)
         how = reading(model.categorical_features, model.categories, [str(name) for name in frame.columns])
@@ -64,10 +65,15 @@ def read_predict(model: Any, X: Any) -> Any:
         frame = Columns(tuple(schema.names), tuple(array.T))
     else:
         if not isinstance(frame, Columns):  # whose names scikit-learn does not see
-            validate_data(model, X, skip_check_array=True, reset=False)
+            validate_data(model, native(frame), skip_check_array=True, reset=False)
         check_names(schema.names, [str(name) for name in frame.columns])
     remedy = "fit with unknown='majority'" if model.unknown == "error" else ""
     return read_matrix(frame, schema, remedy)
+
+
+def native(frame: Frame) -> Any:
+    """The frame as scikit-learn knows it."""
+    return frame if isinstance(frame, Columns) else frame.to_native()
 
 
 def check_names(fitted: list[str], given: list[str]) -> None:
@@ -95,10 +101,13 @@ def plain(array: Any) -> bool:
 def read_array(model: Any, X: Any, reset: bool) -> Any:
     """X as floats (float32 as it lies, else float64; infinities are values, NaN is missing), or as objects (n, F)."""
     if isinstance(X, np.ma.MaskedArray):
-        masked: Any = X.astype(np.float64 if X.dtype.kind in "biuf" else object)
-        X = masked.filled(np.nan if masked.dtype != object else None)
+        mask, number = np.ma.getmaskarray(X), X.dtype.kind in "biuf"
+        X = np.asarray(X).astype(np.float64 if number else object)
+        X[mask] = np.nan if number else None
     if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
         raise TypeError(f"X has type {X.dtype}; turn dates and durations into numbers first")
+    if getattr(getattr(X, "dtype", None), "names", None):
+        raise TypeError(f"X is a structured array with fields {', '.join(X.dtype.names)}; give pandas.DataFrame(X)")
     objects = as_objects(X)
     if objects is not None:
         checked: NDArray[Any] = validate_data(model, objects, reset=reset, dtype=None, ensure_all_finite=False)
@@ -112,19 +121,19 @@ def read_array(model: Any, X: Any, reset: bool) -> Any:
 
 
 def as_objects(X: Any) -> NDArray[np.object_] | None:
-    """X as an array of objects if it holds text, None otherwise: numbers are for scikit-learn's checks."""
-    if hasattr(X, "dtype") or hasattr(X, "__array__"):
-        array = X if isinstance(X, np.ndarray) else None
-    else:
-        array = list_array(X)
-    if array is None or array.dtype.kind not in "OUS" or array.ndim != 2:
+    """X as an array of objects if it holds objects or text, None otherwise: numbers are for scikit-learn's checks."""
+    if issparse(X):
         return None
-    text = array.dtype.kind in "US" or any(isinstance(value, str | bytes) for value in array.ravel())
-    return array.astype(object) if text else None
+    array = np.asarray(X) if hasattr(X, "__array__") else list_array(X)
+    if array is None or array.dtype.kind not in "OUST" or array.ndim != 2:
+        return None
+    if array.dtype == object and set(map(type, array.ravel())) <= {int, float, type(None)}:
+        return None
+    return array.astype(object)
 
 
 def list_array(X: Any) -> NDArray[Any] | None:
-    """Lists of rows as an array, of objects where there is text among the values."""
+    """Lists of rows as an array, of objects where there is text or nothing among the values."""
     try:
         array = np.asarray(X)
         return np.array(X, dtype=object) if array.dtype.kind in "US" else array

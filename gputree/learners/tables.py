@@ -89,11 +89,13 @@ def as_frame(X: Any) -> Frame | None:
     if isinstance(X, Columns):
         return X
     try:
-        frame = nw.from_native(X, pass_through=True)
+        frame = nw.from_native(X, allow_series=True, pass_through=True)
         if frame is X and hasattr(X, "__arrow_c_stream__"):  # a frame of a library that narwhals does not know
             frame = nw.from_arrow(X, backend=arrow_library(type(X).__name__))
     except DuplicateError as error:
         raise ValueError(f"X has several columns of one name; rename them ({' '.join(str(error).split())})") from error
+    if isinstance(frame, nw.Series):
+        raise TypeError(f"X is a {type(X).__name__}, one column; give a table (2D) that holds it, such as a data frame")
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(f"X is a {type(X).__name__}, whose rows are not there yet; call .collect() on it first")
     return frame if isinstance(frame, nw.DataFrame) else None
@@ -146,7 +148,7 @@ def place(column: Any, names: Sequence[str], what: str) -> int:
 def read_schema(frame: Frame, how: Reading | None = None) -> Schema:
     """Kinds, names and categories of the columns of a frame, in order."""
     how = how or Reading()
-    features = tuple(read_feature(frame[:, i], str(name), i, how) for i, name in enumerate(frame.columns))
+    features = tuple(read_feature(column_of(frame, i), str(name), i, how) for i, name in enumerate(frame.columns))
     for feature in features:
         if len(feature.categories) >= MAX_CODES:
             raise ValueError(
@@ -154,6 +156,17 @@ def read_schema(frame: Frame, how: Reading | None = None) -> Schema:
                 "possible: leave it out, or group its values"
             )
     return Schema(features)
+
+
+def column_of(frame: Frame, i: int) -> Series:
+    """One column; of types that narwhals does not know, such as pandas' sparse ones, as an array."""
+    column: Series = frame[:, i]
+    if column.dtype != nw.Unknown:
+        return column
+    array = np.asarray(column.to_native())
+    if array.dtype.kind not in "biuf":
+        return column
+    return ArrayColumn(array.astype(np.float64 if array.dtype.kind in "iuf" else object))
 
 
 def read_feature(column: Series, name: str, i: int, how: Reading) -> Feature:
@@ -168,15 +181,16 @@ def read_feature(column: Series, name: str, i: int, how: Reading) -> Feature:
         return category_feature(column, name) if how.by_type else Feature(name)
     if not isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String | nw.Object):
         raise TypeError(
-            f"column {name!r} has type {column.dtype}, which gputree does not read: columns may be numbers, strings, "
-            "booleans, categories or enums; turn dates into numbers (days since one of them, or year, month and "
-            "weekday), or leave the column out"
+            f"column {name!r} has type {type_of(column)}, which gputree does not read: columns may be numbers, "
+            "strings, booleans, categories or enums; turn dates into numbers (days since one of them, or year, month "
+            "and weekday), or leave the column out"
         )
     if isinstance(column.dtype, nw.Object | nw.String):
         known = known_cells(column)
         if all(is_number(value) for value in known) and not (how.by_type and only_booleans(known)):
             return Feature(name)
     if not how.by_type:
+        refuse_odd(known_cells(column), name)
         raise TypeError(
             f"column {name!r} holds {known_cells(column)[0]!r}, which is no number, and categorical_features does not "
             "name it; add it there, or use categorical_features='from_dtype'"
@@ -184,12 +198,19 @@ def read_feature(column: Series, name: str, i: int, how: Reading) -> Feature:
     return category_feature(column, name)
 
 
+def type_of(column: Series) -> str:
+    """Type of a column in the words of narwhals, or else of its own library."""
+    return str(column.dtype if column.dtype != nw.Unknown else getattr(column.to_native(), "dtype", "unknown"))
+
+
 def category_feature(column: Series, name: str) -> Feature:
     """A column of categories: declared ones where the type of the column lists them, else those found in it."""
     if column.dtype == nw.Boolean:
         return Feature(name, Kind.CATEGORICAL, (False, True), declared=True)
     if isinstance(column.dtype, nw.Categorical | nw.Enum):
-        return Feature(name, Kind.CATEGORICAL, declared_values(column, name), declared=True)
+        declared = declared_values(column, name)
+        if declared is not None:
+            return Feature(name, Kind.CATEGORICAL, declared, declared=True)
     known = known_cells(column)
     if known and only_booleans(known):
         return Feature(name, Kind.CATEGORICAL, (False, True), declared=True)
@@ -211,22 +232,33 @@ def only_booleans(known: list[Any]) -> bool:
     return all(isinstance(value, bool | np.bool_) for value in known)
 
 
-def declared_values(column: Series, name: str) -> tuple[Any, ...]:
-    """Categories of a category column: in their own order where they have one, else sorted, as strings are."""
-    values = [v for v in column.cat.get_categories().to_list() if v is not None]
+def declared_values(column: Series, name: str) -> tuple[Any, ...] | None:
+    """Categories of a category column: in their own order where they have one, else sorted, as strings are.
+
+    None where they cannot be asked for, as of pandas' dictionaries of Arrow.
+    """
+    try:
+        values = [v for v in column.cat.get_categories().to_list() if v is not None]
+    except AttributeError:
+        return None
     if isinstance(column.dtype, nw.Enum) or nw.is_ordered_categorical(column):
         return tuple(values)
     return sorted_values(values, name)
 
 
-def sorted_values(known: list[Any], name: str) -> tuple[Any, ...]:
-    """Distinct values in order, if they are text, numbers or booleans, of types that have a common order."""
+def refuse_odd(known: list[Any], name: str) -> None:
+    """Refuse what is neither text nor number."""
     odd = next((v for v in known if not isinstance(v, str) and not is_number(v)), None)
     if odd is not None:
         raise TypeError(
             f"column {name!r} holds values of type {type(odd).__name__} such as {str(odd)[:60]}; an argument must be a "
             "string or a number: turn these values into text, numbers or booleans, or leave the column out"
         )
+
+
+def sorted_values(known: list[Any], name: str) -> tuple[Any, ...]:
+    """Distinct values in order, if they are text, numbers or booleans, of types that have a common order."""
+    refuse_odd(known, name)
     try:
         return tuple(sorted(set(known)))
     except TypeError as error:
@@ -252,10 +284,10 @@ def read_matrix(frame: Frame, schema: Schema, remedy: str = "") -> NDArray[Any]:
     single = all(frame[:, i].dtype == nw.Float32 for i in range(frame.shape[1]))
     matrix = np.empty(frame.shape, np.float32 if single else np.float64)
     for i, feature in enumerate(schema.features):
-        matrix[:, i] = read_column(frame[:, i], feature)
+        matrix[:, i] = read_column(column_of(frame, i), feature)
         if remedy and feature.kind == Kind.CATEGORICAL:
             for row in np.flatnonzero(matrix[:, i] == UNKNOWN)[:1]:
-                refuse(frame[:, i], feature, int(row), remedy)
+                refuse(column_of(frame, i), feature, int(row), remedy)
     return matrix
 
 
@@ -300,6 +332,8 @@ def text_categories(feature: Feature) -> bool:
 
 def numbers(column: Series, missing: NDArray[np.bool_], name: str) -> NDArray[Any]:
     """A numeric column as floats, NaN where missing; float32 stays float32."""
+    if column.dtype in (nw.Int128, nw.UInt128):
+        column = column.cast(nw.Float64())
     if column.dtype.is_numeric():
         array: NDArray[Any] = (column.fill_null(0) if column.null_count() else column).to_numpy()
     else:
@@ -339,7 +373,7 @@ def missing_cells(column: Series) -> NDArray[np.bool_]:
         gone = np.array([is_gone(v) for v in array.tolist()], bool) if array.dtype == object else np.isnan(array)
     else:
         gone = column.is_null().to_numpy().astype(bool)
-        if column.dtype.is_float():
-            gone |= column.is_nan().fill_null(True).to_numpy().astype(bool)
+        if column.dtype.is_float():  # narwhals' is_nan is wrong for pandas' half floats of Arrow
+            gone |= np.isnan(np.asarray(column.to_numpy(), np.float64))
     found: NDArray[np.bool_] = gone
     return found

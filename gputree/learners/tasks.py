@@ -4,58 +4,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_array
+from sklearn.utils.validation import _check_sample_weight
 
 from gputree.core.criteria import Criterion
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.base import BaseTree
+from gputree.learners.labels import as_columns, classes_of, side_by_side
 from gputree.learners.parameters import TREE_CONSTRAINTS
-
-
-def as_columns(y: Any, n_rows: int) -> NDArray[Any]:
-    """The y of a fit as a 2-D array (n, outputs), of whatever type its values have."""
-    if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
-    y = series_array(y)
-    array: NDArray[Any] = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
-    if array.dtype.kind in "US" and not hasattr(y, "dtype") and not hasattr(y, "__array__"):
-        odd = next((v for v in np.array(y, object).ravel() if not isinstance(v, str | bytes)), None)
-        if odd is not None:
-            raise TypeError(f"y mixes in {odd!r}, a {type(odd).__name__}, beside text; give labels of one type")
-    if missing_labels(array):
-        raise ValueError("Input y contains NaN; leave such rows out, or give them a label or number of their own")
-    array = array.reshape(-1, 1) if array.ndim == 1 else array
-    if array.shape[0] != n_rows:
-        raise ValueError(
-            f"y has {array.shape[0]} rows and X has {n_rows}: give one value or list of values for each row"
-        )
-    return array
-
-
-def series_array(y: Any) -> Any:
-    """A series as an array of its own type: whole numbers and booleans that may be null are no floats."""
-    series = nw.from_native(y, series_only=True, pass_through=True)
-    if not isinstance(series, nw.Series):
-        return y
-    return np.array(series.to_list(), object) if series.null_count() else series.to_numpy()
-
-
-def missing_labels(y: NDArray[Any]) -> bool:
-    """Whether a label is None, NaN or a library's own missing value, which is no bool when compared with itself."""
-    if y.dtype.kind == "f":
-        return bool(np.isnan(y).any())
-    if y.dtype != object:
-        return bool(y.dtype.kind in "mM" and np.isnat(y).any())
-    same = [label is not None and label == label for label in y.ravel()]
-    return not all(isinstance(s, bool | np.bool_) and s for s in same)
 
 
 def checked_weight(weight: Any, X: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -72,6 +33,17 @@ def checked_weight(weight: Any, X: NDArray[Any]) -> NDArray[np.float64] | None:
     return array
 
 
+def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
+    """One output of a regression as floats."""
+    if y.dtype.kind in "mM":
+        raise ValueError(f"y has type {y.dtype}; turn dates and durations into numbers first")
+    try:
+        numbers: NDArray[np.float64] = y.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"y holds {y.flat[0]!r}, which is no number; a regression tree needs numbers") from error
+    return numbers
+
+
 class ClassifierTree(ClassifierMixin, BaseTree):
     """Trees whose leaves hold class shares."""
 
@@ -85,14 +57,12 @@ class ClassifierTree(ClassifierMixin, BaseTree):
 
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int32]:
         """Class numbers (n, outputs); remembers the classes."""
-        array = as_columns(y, n_rows)
-        check_classification_targets(array if array.shape[1] > 1 else array[:, 0])
-        codes = [np.unique(column, return_inverse=True) for column in array.T]
-        classes = [values for values, _ in codes]
-        single = array.shape[1] == 1
+        found = [classes_of(column) for column in as_columns(y, n_rows)]
+        classes = [values for values, _ in found]
+        single = len(classes) == 1
         self.classes_: Any = classes[0] if single else classes
         self.n_classes_: Any = classes[0].size if single else [c.size for c in classes]
-        return np.stack([inverse.astype(np.int32).ravel() for _, inverse in codes], axis=1)
+        return np.stack([numbers for _, numbers in found], axis=1)
 
     def _weights(self, labels: NDArray[Any], weight: Any, n_rows: int) -> NDArray[np.float64] | None:
         """Weights of the rows, times those of their classes."""
@@ -100,7 +70,7 @@ class ClassifierTree(ClassifierMixin, BaseTree):
         if self.class_weight is None:
             return given
         names = [c[column] for c, column in zip(self._class_lists(), labels.T, strict=True)]
-        by_class = compute_sample_weight(self.class_weight, np.stack(names, axis=1) if len(names) > 1 else names[0])
+        by_class = compute_sample_weight(self.class_weight, side_by_side(names) if len(names) > 1 else names[0])
         return checked_weight(by_class if given is None else given * by_class, labels)
 
     def _class_lists(self) -> list[NDArray[Any]]:
@@ -119,8 +89,8 @@ class ClassifierTree(ClassifierMixin, BaseTree):
         return f"y has {lists[0].size} classes" if lists[0].size > 2 else ""
 
     def _n_values(self) -> int:
-        """Classes but one, over outputs."""
-        return sum(c.size - 1 for c in self._class_lists())
+        """Classes but one, at least one an output."""
+        return sum(max(1, c.size - 1) for c in self._class_lists())
 
     def predict_proba(self, X: Any, check_input: bool = True) -> Any:
         """Class shares of the leaf of every row.
@@ -148,7 +118,7 @@ class ClassifierTree(ClassifierMixin, BaseTree):
         if not isinstance(shares, list):
             labels: NDArray[Any] = self.classes_.take(shares.argmax(axis=1))
             return labels
-        return np.stack([c.take(p.argmax(axis=1)) for c, p in zip(self.classes_, shares, strict=True)], axis=1)
+        return side_by_side([c.take(p.argmax(axis=1)) for c, p in zip(self.classes_, shares, strict=True)])
 
     def __sklearn_tags__(self) -> Any:
         """Several outputs are allowed."""
@@ -164,15 +134,7 @@ class RegressorTree(RegressorMixin, BaseTree):
 
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """Finite numbers (n, outputs)."""
-        array = as_columns(y, n_rows)
-        if array.dtype.kind in "mM":
-            raise ValueError(f"y has type {array.dtype}; turn dates and durations into numbers first")
-        try:
-            numbers: NDArray[np.float64] = array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(
-                f"y holds {array.flat[0]!r}, which is no number; a regression tree needs numbers"
-            ) from error
+        numbers = np.stack([as_numbers(column) for column in as_columns(y, n_rows)], axis=1)
         if not np.isfinite(numbers).all():
             bad = numbers[~np.isfinite(numbers)][0]
             raise ValueError(f"Input y contains NaN or infinity ({bad}); leave such rows out")
@@ -185,7 +147,7 @@ class RegressorTree(RegressorMixin, BaseTree):
             raise ValueError(
                 f"y holds {y.min()}; some value(s) of y are negative which is not allowed for Poisson regression"
             )
-        if (y.sum(axis=0) <= 0).any():
+        if (y.max(axis=0) <= 0).any():
             raise ValueError("y is 0 everywhere; the sum of y must be positive for Poisson regression")
 
     def _weights(self, labels: NDArray[Any], weight: Any, n_rows: int) -> NDArray[np.float64] | None:

@@ -239,7 +239,6 @@ def test_U13_missing_is_asked_before_the_set(split: str, first: int) -> None:
         assert model.predict(X).tolist() == y.tolist()
 
 
-@pytest.mark.xfail(strict=True, reason="the number of a category is cut off to an integer before it is looked up")
 @pytest.mark.parametrize("value", [0.5, 1.5, np.inf, -np.inf, 1e300])
 def test_U13_numbers_of_categories_that_are_none_are_unknown(value: float) -> None:
     """Who hands in category numbers himself gets the way of an unknown one, without a warning of NumPy's."""

@@ -131,7 +131,6 @@ def test_what_is_masked_is_missing(dtype: Any) -> None:
     one_answer(plain, np.ma.array(np.where(mask, 1 - X, X).astype(dtype), mask=mask), y)
 
 
-@pytest.mark.xfail(strict=True, reason="a mask is filled with the sign '?' where it hides text or objects")
 @pytest.mark.parametrize("dtype", ["<U1", object])
 def test_masked_text_is_missing(dtype: Any) -> None:
     """No category of its own."""
@@ -151,10 +150,6 @@ def test_missing_numbers_in_lists_and_objects(gone: Any) -> None:
     one_answer(plain, np.array(rows, object), y)
 
 
-OBJECTS = pytest.mark.xfail(strict=True, reason="an array of objects is only read as such where it holds text")
-
-
-@OBJECTS
 @pytest.mark.parametrize("gone", [pd.NA, pd.NaT], ids=["NA", "NaT"])
 def test_the_missing_values_of_pandas_in_arrays_of_numbers(gone: Any) -> None:
     """What ``to_numpy`` makes of nullable columns."""
@@ -282,9 +277,6 @@ def test_text_of_every_type_of_array() -> None:
             assert model.predict(late).tolist() == y
 
 
-@pytest.mark.xfail(
-    strict=True, reason="only arrays of NumPy's own fixed-width text and of objects are looked at for text"
-)
 @pytest.mark.parametrize("make", [lambda t: np.array(t, np.dtypes.StringDType()), lambda t: Holder(np.array(t))])
 def test_text_of_variable_width_and_text_behind_an_interface(make: Any) -> None:
     """NumPy's StringDType, and an object whose array holds text."""
@@ -348,9 +340,6 @@ ODD_OBJECTS: dict[str, Any] = {
 }
 
 
-@pytest.mark.xfail(
-    strict=True, reason="an array of objects without text is left to scikit-learn, which names no column"
-)
 @pytest.mark.parametrize("kind", ODD_OBJECTS)
 def test_odd_objects_in_an_array_are_refused_by_column(kind: str) -> None:
     """As in a frame, where the message names the column and the remedy."""
@@ -359,7 +348,6 @@ def test_odd_objects_in_an_array_are_refused_by_column(kind: str) -> None:
         DecisionTreeClassifier().fit(X, [0, 1])
 
 
-@pytest.mark.xfail(strict=True, reason="a column has an Arrow stream too, of which pyarrow says that it is no table")
 def test_a_column_is_no_table() -> None:
     """A Series is refused with the remedy, as a list of numbers is."""
     with pytest.raises((TypeError, ValueError), match=r"Series.*to_frame|one column|2D"):

@@ -28,22 +28,6 @@ def arrow(values: list[Any], kind: Any) -> Any:
     return pd.Series(pa.array(values, kind), dtype=pd.ArrowDtype(kind))
 
 
-HALF = "a half float of Arrow in pandas is taken for missing: narwhals' is_nan says so of every value"
-DICTIONARY = "an Arrow dictionary in pandas has no accessor for categories"
-WIDE = "NumPy has no 128-bit integers, and the column is not made one of floats before"
-SPARSE = "narwhals does not know pandas' sparse columns, and the remedy is not theirs"
-LONG = "narwhals does not know long floats, which arrays may have"
-FAULTS = {
-    "pandas arrow float16": HALF,
-    "pandas arrow dictionary": DICTIONARY,
-    "polars Int128": WIDE,
-    "pandas sparse float": SPARSE,
-    "pandas sparse int": SPARSE,
-    "pandas sparse bool": SPARSE,
-    "pandas longdouble": LONG,
-}
-
-
 def columns() -> dict[str, tuple[Any, list[float]]]:
     """A column of each kind with a missing cell (where it can have one), and the floats that it must become."""
     text, mixed = ["a", None, "b", "a"], [1, pd.NA, 3.0, Decimal(2)]
@@ -105,12 +89,7 @@ def frame_of(column: Any) -> Any:
     return pl.DataFrame({"c": column}) if isinstance(column, pl.Series) else pa.table({"c": column})
 
 
-def marked(kind: str) -> Any:
-    fault = FAULTS.get(kind)
-    return pytest.param(kind, marks=[pytest.mark.xfail(strict=True, reason=fault)] if fault else [])
-
-
-@pytest.mark.parametrize("kind", [marked(kind) for kind in columns()])
+@pytest.mark.parametrize("kind", columns())
 def test_every_kind_of_column_is_read(kind: str) -> None:
     """Its floats, and a tree that tells its values apart, missing ones included."""
     column, expected = columns()[kind]

@@ -1,0 +1,104 @@
+"""The y of a fit: one array an output, each of its own type. May import everything below and narwhals."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from numbers import Real
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array
+
+from gputree.learners.tables import is_gone
+
+
+def as_columns(y: Any, n_rows: int) -> list[NDArray[Any]]:
+    """The y of a fit as arrays (n,), one an output.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If y is missing in whole or part, has another number of rows than X, or mixes text with other values.
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    frame = nw.from_native(y, allow_series=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        columns = [checked_array(series_array(frame[:, i]))[:, 0] for i in range(frame.shape[1])]
+    else:
+        columns = list(checked_array(series_array(y)).T)
+    if not columns:
+        raise ValueError("y has no column; give one value, or list of values, for each row")
+    if any(missing_labels(column) for column in columns):
+        raise ValueError("Input y contains NaN; leave such rows out, or give them a label or number of their own")
+    if columns[0].size != n_rows:
+        n = columns[0].size
+        raise ValueError(f"y has {n} rows and X has {n_rows}: give one value or list of values for each row")
+    return columns
+
+
+def checked_array(y: Any) -> NDArray[Any]:
+    """One array of labels as scikit-learn checks it, (n, outputs)."""
+    array: NDArray[Any] = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+    if array.dtype.kind in "US" and not hasattr(y, "dtype") and not hasattr(y, "__array__"):
+        odd = next((v for v in np.array(y, object).ravel() if not isinstance(v, str | bytes)), None)
+        if odd is not None:
+            raise TypeError(f"y mixes in {odd!r}, a {type(odd).__name__}, beside text; give labels of one type")
+    return array.reshape(-1, 1) if array.ndim == 1 else array
+
+
+def series_array(y: Any) -> Any:
+    """A series as an array of its own type: whole numbers and booleans that may be null are no floats."""
+    if isinstance(y, np.ma.MaskedArray):
+        if np.ma.getmaskarray(y).any():
+            raise ValueError("Input y contains NaN: some of its values are masked; leave such rows out")
+        return np.asarray(y)
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
+        return y
+    return np.array(series.to_list(), object) if series.null_count() else series.to_numpy()
+
+
+def missing_labels(y: NDArray[Any]) -> bool:
+    """Whether a label is None, NaN or a library's own missing value."""
+    if y.dtype.kind == "f":
+        return bool(np.isnan(y).any())
+    if y.dtype != object:
+        return bool(y.dtype.kind in "mM" and np.isnat(y).any())
+    return any(is_gone(label) for label in y.tolist())
+
+
+def classes_of(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Sorted classes (k,) and class numbers i4 (n,) of one output.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the labels are numbers with fractions, or have no common order.
+    """
+    if column.dtype == object and {type(label) for label in column} in ({int}, {float}, {bool}):
+        column = np.array(column.tolist())  # beyond 64 bits they stay objects
+    objects = column.dtype == object and not all(isinstance(label, str) for label in column)
+    if objects and all(isinstance(label, Real) for label in column) and any(label % 1 for label in column):
+        column = column.astype(np.float64)
+    if not objects or column.dtype != object:
+        check_classification_targets(column)  # refuses numbers with fractions: they are no classes
+    try:
+        classes, numbers = np.unique(column, return_inverse=True)
+        ordered = not objects or all(a < b for a, b in pairwise(classes))
+    except TypeError:
+        ordered = False
+    if not ordered:
+        types = " and ".join(sorted({type(label).__name__ for label in column}))
+        raise TypeError(f"y holds labels of type {types}, without a common order; give labels of one type")
+    return classes, numbers.astype(np.int32).ravel()
+
+
+def side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:
+    """Columns (n,) as one array (n, outputs), of objects where they are of different kinds."""
+    if len({column.dtype.kind for column in columns}) > 1:
+        columns = [column.astype(object) for column in columns]
+    return np.stack(columns, axis=1)
