@@ -34,7 +34,7 @@ from gputree.inspect.text import export_text
 from gputree.inspect.words import shortened
 from gputree.io import require_place, save, whole_file
 from gputree.learners import ESTIMATORS
-from gputree.learners.tables import Columns
+from gputree.learners.frames import Columns
 from gputree.readers.cells import InputError, is_missing
 from gputree.readers.problem import (
     Plan,
@@ -214,7 +214,7 @@ def run_fit(args: argparse.Namespace) -> None:
     cells and NA, N/A, NaN, nan, NULL and null are missing.
     """
     if args.output:
-        require_place(args.output)
+        require_place(args.output, args.table)
     given = given_parameters(args)
     check_parameters(args.learner, given)
     choose(given.get("device", "auto"), 1)
@@ -298,7 +298,7 @@ def run_evaluate(args: argparse.Namespace) -> None:
 def run_predict(args: argparse.Namespace) -> None:
     """Write predictions for a table as CSV."""
     if args.output:
-        require_place(args.output)
+        require_place(args.output, args.model, args.table)
     model = load_model(args.model, args.table)
     if args.proba and not is_classifier(model):
         raise InputError(f"--proba needs a classifier, and {args.model} is a {type(model).__name__}")

@@ -94,7 +94,10 @@ def save(model: Any, path: Path_) -> None:
     array([4.])
     """
     if ESTIMATORS.get(type(model).__name__) is not type(model):
-        raise TypeError(f"a {type(model).__name__} cannot be saved; models are {', '.join(ESTIMATORS)}")
+        raise TypeError(
+            f"a {type(model).__name__} cannot be saved; models are {', '.join(ESTIMATORS)}: of a pipeline save the "
+            "last step, or use joblib for the whole"
+        )
     check_is_fitted(model)
     arrays = {f"forest/{name}.npy": little_endian(getattr(model.forest_, name)) for name in FOREST_TYPES}
     header = describe(model, arrays)

@@ -22,7 +22,7 @@ from sklearn.metrics import roc_auc_score
 from gputree.core.forest import Forest
 from gputree.inspect.text import Style, fitting_decimals, tree_text
 from gputree.inspect.words import shortened
-from gputree.learners.tables import Columns
+from gputree.learners.frames import Columns
 
 WIDTH = 80
 TOP = 10  # lines of a list that is cut

@@ -20,7 +20,7 @@ import gputree
 from gputree import report
 from gputree.cli import joined, main
 from gputree.datasets import load_penguins, make_higgs_like
-from gputree.io import ESTIMATORS
+from gputree.learners import ESTIMATORS
 from gputree.readers import tables
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -758,3 +758,29 @@ def test_labels_of_one_number_stay_apart(run: Run) -> None:
     write("t.csv", "x,t", *(f"{i},{('1', '01', 'a')[i % 3]}" for i in range(12)))
     run("fit", "t.csv", "--target", "t", "-o", "model")
     assert value(run("evaluate", "model", "t.csv"), "accuracy") == "1.0000"
+
+
+def test_nothing_that_is_read_is_written_over(run: Run) -> None:
+    """The table of a fit, the table and the model of a prediction, also by another name."""
+    Path("t.csv").write_text("a,y\n1,u\n2,v\n")
+    run("fit", "t.csv", "--target", "y", "-o", "m")
+    os.symlink("t.csv", "link.csv")
+    for command in (
+        ["fit", "t.csv", "--target", "y", "-o", "t.csv"],
+        ["fit", "t.csv", "--target", "y", "-o", "link.csv"],
+        ["predict", "m", "t.csv", "-o", "t.csv"],
+        ["predict", "m", "t.csv", "-o", "m"],
+    ):
+        before = Path("t.csv").read_bytes(), Path("m").read_bytes()
+        assert main(command) != 0
+        assert (Path("t.csv").read_bytes(), Path("m").read_bytes()) == before
+
+
+def test_booleans_of_a_file_are_those_of_a_data_frame(run: Run) -> None:
+    """A model of a CSV file predicts for the frame that pandas reads from it."""
+    Path("t.csv").write_text("a,y\nTrue,u\nFalse,v\nTrue,u\n,v\n")
+    run("fit", "t.csv", "--target", "y", "-o", "m")
+    model = gputree.load("m")
+    assert model.schema_.features[0].categories == (False, True)
+    frame = pd.read_csv("t.csv")
+    assert model.predict(frame[["a"]]).tolist() == ["u", "v", "u", "v"]

@@ -166,8 +166,9 @@ def unseen(X: pd.DataFrame) -> pd.DataFrame:
     """Rows of which some have categories that the fit did not know."""
     frame = X.astype({name: object for name in X.columns if X[name].dtype not in (np.float64, np.float32)})
     for name in frame.columns:
-        if frame[name].dtype == object:
-            frame.loc[frame.index[::3], name] = "no such thing" if isinstance(frame[name].iloc[1], str) else 99
+        kinds = set(map(type, frame[name].dropna())) if frame[name].dtype == object else {bool}
+        if bool not in kinds:  # of booleans there are no others
+            frame.loc[frame.index[::3], name] = "no such thing" if str in kinds else 99
     return frame
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import gputree
+from gputree.inspect.values import decode
 from gputree.io import load, save
 from tests.model_files import MODELS, Parts, labels, made, mixed, numbers, parts, same_model, write
 
@@ -349,3 +351,21 @@ def test_arrays_that_took_each_others_place(files: Callable[[str], Path], tmp_pa
                 write(tmp_path / "wrong", found[0], found[1] | {a: found[1][b], b: found[1][a]})
                 with pytest.raises(ValueError, match="is no model file"):
                     load(tmp_path / "wrong")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"array": ["a", "a"], "dtype": "<U500000000"},
+        {"array": [["a"], ["bb"]], "dtype": "<U300000000"},
+        {"dict": [[{"tuple": [{"array": [1], "dtype": "<i8"}]}, 1]]},
+    ],
+    ids=str,
+)
+def test_values_cost_no_more_than_the_file_holds(value: Any) -> None:
+    """An array of text is as wide as its longest text; what cannot be a key of a dict is refused in words."""
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"no value of this format|a key of a dict is a list"):
+        decode(value)
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()

@@ -296,7 +296,7 @@ def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[
         np.where(has_missing, count - 1, NOT_MET).astype(np.int32),
         count.astype(np.int32),
     )
-    return found, branch_lookup(cells, has_missing)
+    return found, branch_lookup(cells, has_missing, fine)
 
 
 def branch_gains(
@@ -316,10 +316,14 @@ def branch_gains(
     return gain, info, N
 
 
-def branch_lookup(cells: Cells, has_missing: NDArray[np.bool_]) -> Lookup:
-    """The branch of every category: of declared ones their place among all of them, of others among those met."""
-    declared = cells.book.declared[cells.feature]
-    known = np.flatnonzero((cells.code > 0) & (declared == 0)[cells.seg])
+def branch_lookup(cells: Cells, has_missing: NDArray[np.bool_], fine: NDArray[np.bool_]) -> Lookup:
+    """The branch of every category: of declared ones their place among all of them, of others among those met.
+
+    Only the segments ``fine`` (S,) have a test, and thus cells.
+    """
+    declared = np.where(fine, cells.book.declared[cells.feature], 0)
+    listed = fine & (declared == 0)
+    known = np.flatnonzero((cells.code > 0) & listed[cells.seg])
     seg = np.repeat(np.arange(declared.size), declared)
     place = np.arange(seg.size) - (np.cumsum(declared) - declared)[seg]
     return (
@@ -333,7 +337,7 @@ def scan_subsets(cells: Cells, slot: NDArray[np.int64], nodes: Nodes, scan: Scan
     """The best cut of every segment's categories in order of their means, or of numbers drawn for them.
 
     Among all ways to part the categories in two, one of these cuts has the greatest gain if there are two classes or
-    one number (Breiman, Friedman, Olshen and Stone 1984, theorem 4.5).
+    one number (Breiman, Friedman, Olshen and Stone 1984, theorem 4.5); least rows or weights of a side may forbid it.
     """
     random = scan is Scan.ONE_SUBSET
     value = drawn_values(cells, slot, nodes.slots) if random else target_means(cells, slot, nodes)

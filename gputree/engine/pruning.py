@@ -33,7 +33,7 @@ def cost_complexity_path(forest: Forest, weight: NDArray[np.int64], limit: float
     Collapsing the weakest link never lowers the g of a node above it (a fraction grows when a part of smaller ratio
     leaves it), so an old entry of the heap is a lower bound and is put back when its node has risen meanwhile.
     """
-    tree = Branches(forest, weight / max(int(weight[0]), 1) * forest.impurity)
+    tree = Branches(forest, weight / max(int(weight[0]), 1) * forest.impurity, weight == 0)
     heap = [(tree.strength(t), t) for t in np.flatnonzero(forest.kind != Test.LEAF).tolist()]
     heapq.heapify(heap)
     alphas, impurities, nodes = [0.0], [tree.below(0)[1]], []
@@ -60,10 +60,11 @@ class Branches:
     Nodes stand in depth-first order, so that what is below a node is a range; a Fenwick tree adds up the changes.
     """
 
-    def __init__(self, forest: Forest, cost: NDArray[np.float64]) -> None:
+    def __init__(self, forest: Forest, cost: NDArray[np.float64], empty: NDArray[np.bool_]) -> None:
         self.forest, self.cost = forest, cost.tolist()
         inner = forest.kind != Test.LEAF
-        leaves, below, size = np.where(inner, 0, 1), np.where(inner, 0.0, cost), np.ones(forest.n_nodes, np.int64)
+        leaves = np.where(inner | empty, 0, 1)  # the branch of a declared category that no row has costs nothing
+        below, size = np.where(inner, 0.0, cost), np.ones(forest.n_nodes, np.int64)
         parent = forest.parent.tolist()
         for node in range(forest.n_nodes - 1, 0, -1):
             above = parent[node]

@@ -12,11 +12,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.forest import Test
 from gputree.inspect.outline import Item
-from gputree.inspect.words import Branch, Words, checked_classes, checked_names, cut_words, make_words, shortened
+from gputree.inspect.words import (
+    Branch,
+    Words,
+    checked_classes,
+    checked_names,
+    cut_words,
+    make_words,
+    require_tree,
+    shortened,
+)
 
 LABELS = ("all", "root", "none")
 IMPURITY = {"gain_ratio": "entropy", "twoing": "gini", "chi2": "gini"}  # criteria whose nodes show another's impurity
@@ -66,7 +74,7 @@ class Boxes:
     """The texts and colours of the boxes of a fitted tree."""
 
     def __init__(self, model: Any, feature_names: Any, class_names: Any, look: Look) -> None:
-        check_is_fitted(model)
+        require_tree(model)
         look.check()
         self.look, self.criterion = look, IMPURITY.get(model.criterion, model.criterion)
         names = checked_names(model, feature_names, "x[{}]", columns=True)

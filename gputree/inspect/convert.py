@@ -15,7 +15,7 @@ from gputree.core.criteria import CRITERIA
 from gputree.core.forest import Forest
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.inspect.adopt import Source, depth_first
-from gputree.inspect.dump import require_tree
+from gputree.inspect.words import require_tree
 from gputree.learners import ESTIMATORS
 from gputree.learners.base import BaseTree
 from gputree.learners.inputs import default_names

@@ -12,12 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 import gputree
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Feature, Kind, Schema
-from gputree.learners.base import BaseTree
+from gputree.inspect.words import require_tree
 from gputree.learners.view import decreases
 from gputree.table import FrameLibrary, _frame_library
 
@@ -177,14 +176,6 @@ def export_dict(model: Any) -> dict[str, Any]:
         ],
         "nodes": list(node_entries(nodes)),
     }
-
-
-def require_tree(model: Any) -> None:
-    """Refuse what is no fitted tree of this library."""
-    if isinstance(model, type) or not isinstance(model, BaseTree):
-        name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
-        raise TypeError(f"{name} is no tree of gputree; give a fitted DecisionTree* or ExtraTree* of gputree")
-    check_is_fitted(model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,9 @@ from html import escape
 from itertools import accumulate
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from gputree.inspect.boxes import MOST_NUMBERS, Boxes, Look, counted, hex_colour
 from gputree.inspect.outline import Item, Limits, Outline
-from gputree.inspect.words import cut_words
+from gputree.inspect.words import cut_words, require_tree
 
 MOST_LINES, WIDEST, DEEPEST = 400, 60, 60  # lines in all, branches of a test, and levels, which browsers bound too
 LONGEST = 40  # characters of a name or category
@@ -66,7 +64,7 @@ def tree_html(model: Any, *, feature_names: Any = None, class_names: Any = None)
     >>> "<code>x[2] &lt;= 2.45</code>" in text
     True
     """
-    check_is_fitted(model)
+    require_tree(model)
     boxes = Boxes(model, feature_names, class_names, Look(longest=LONGEST))
     items = Outline(boxes.words, boxes.weight, Limits(DEEPEST, MOST_LINES, WIDEST)).items()
     parts = [f'<div class="gputree"><style>{STYLE}</style>', head(model, items), key(boxes), *body(boxes, items)]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.forest import Forest, Test
 from gputree.inspect.words import (
@@ -22,6 +21,7 @@ from gputree.inspect.words import (
     cut_words,
     listed,
     make_words,
+    require_tree,
 )
 
 LINE_WIDTH = 80  # lists of categories are cut to keep lines within it, where names and depth allow
@@ -129,7 +129,7 @@ class Style:
 
 def tree_text(model: Any, feature_names: Any, class_names: Any, style: Style) -> str:
     """What `export_text` returns, in any style."""
-    check_is_fitted(model)
+    require_tree(model)
     style.check()
     names = checked_names(model, feature_names, "feature_{}")
     words = make_words(model, names, style.number, style.show_missing, style.longest)
@@ -142,7 +142,7 @@ def fitting_decimals(model: Any, max_depth: int | None = None) -> int:
 
     Of a tree of numbers, the prediction farthest from 0 gets as many. Only nodes down to ``max_depth`` count.
     """
-    check_is_fitted(model)
+    require_tree(model)
     forest: Forest = model.forest_
     near = forest.depth <= (forest.max_depth if max_depth is None else max_depth)
     low = np.abs(forest.low[near & (forest.kind == Test.THRESHOLD)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from reprlib import repr as shortened
 from typing import Any
 
@@ -132,8 +133,10 @@ def decode_dict(items: list[Any]) -> dict[Any, Any]:
     if not all(type(pair) is list and len(pair) == 2 for pair in items):
         raise ValueError(f"{brief(items)} are no pairs of a dict")
     pairs = [(decode(key), decode(item)) for key, item in items]
-    expect(not any(isinstance(key, list | dict | np.ndarray) for key, _ in pairs), "a key of a dict is a list")
-    result = dict(pairs)
+    try:
+        result = dict(pairs)
+    except TypeError as error:  # a list, or a tuple that holds one
+        raise ValueError(f"a key of a dict is a list, among {brief([key for key, _ in pairs])}") from error
     if len(result) != len(pairs):
         raise ValueError(f"two keys of a dict are equal, among {brief(list(result))}")
     return result
@@ -150,10 +153,25 @@ def decode_scalar(item: Any, dtype: np.dtype[Any]) -> Any:
 def decode_array(items: list[Any], dtype: np.dtype[Any]) -> Any:
     """An array from nested lists; one of objects is a list of them."""
     values = decode(items)
+    if dtype.kind == "U":  # an array of text is as wide as its longest text, however wide the file says it is
+        longest = max(map(len, flat_texts(values)), default=0)
+        fits = dtype.itemsize == 4 * max(1, longest)
+        expect(fits, f"an array of type {dtype.str!r} with texts of {longest} letters is no value of this format")
     if dtype.kind == "O":
         return object_array(values)
     with np.errstate(all="ignore"):  # what does not fit comes out as another number, and is refused
         return np.array(values, "i8").view(dtype) if dtype.kind in "mM" else np.array(values, dtype)
+
+
+def flat_texts(values: Any) -> Iterator[str]:
+    """All texts of nested lists, without recursion."""
+    todo = [values]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, list):
+            todo.extend(item)
+        elif isinstance(item, str):
+            yield item
 
 
 def exactly(result: Any, value: dict[str, Any]) -> Any:

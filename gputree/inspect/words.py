@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Feature, Kind, Schema
+from gputree.learners.base import BaseTree
 
 LIST_WIDTH = 60  # characters that a list of categories may take before the rest is counted
 HARMLESS = "\u200c\u200d"  # joiners, invisible by themselves, that letters and emoji are made of
@@ -143,6 +145,17 @@ class Words:
         for code, b in zip(codes.tolist(), branch.tolist(), strict=True):
             lists[b].append(readable(shortened(str(categories[code - 1]), self.longest)))
         return [tuple(own) for own in lists]
+
+
+def require_tree(model: Any) -> None:
+    """Refuse what is no fitted tree of this library."""
+    if isinstance(model, type) or not isinstance(model, BaseTree):
+        name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        raise TypeError(
+            f"{name} is no tree of gputree; give a fitted DecisionTree* or ExtraTree* of gputree: gputree.from_sklearn "
+            "makes one of a tree of scikit-learn, and of a pipeline it is the last step"
+        )
+    check_is_fitted(model)
 
 
 def make_words(

@@ -10,17 +10,8 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from gputree.core.schema import Feature, Schema
-from gputree.learners.tables import (
-    Columns,
-    Frame,
-    Reading,
-    as_frame,
-    is_number,
-    known_cells,
-    read_matrix,
-    read_schema,
-    reading,
-)
+from gputree.learners.frames import Columns, Frame, as_frame
+from gputree.learners.tables import Reading, is_number, known_cells, read_matrix, read_schema, reading
 
 
 def read_fit(model: Any, X: Any) -> tuple[Any, Schema]:
@@ -65,7 +56,7 @@ def read_predict(model: Any, X: Any) -> Any:
         frame = Columns(tuple(schema.names), tuple(array.T))
     else:
         if not isinstance(frame, Columns):  # whose names scikit-learn does not see
-            validate_data(model, native(frame), skip_check_array=True, reset=False)
+            validate_names(model, native(frame))
         check_names(schema.names, [str(name) for name in frame.columns])
     remedy = "fit with unknown='majority'" if model.unknown == "error" else ""
     return read_matrix(frame, schema, remedy)
@@ -76,16 +67,30 @@ def native(frame: Frame) -> Any:
     return frame if isinstance(frame, Columns) else frame.to_native()
 
 
+def validate_names(model: Any, X: Any) -> None:
+    """scikit-learn's check of names, with the remedy."""
+    try:
+        validate_data(model, X, skip_check_array=True, reset=False)
+    except ValueError as error:
+        if "feature names" not in str(error).lower():
+            raise
+        raise ValueError(
+            f"{error}\nGive X[list(model.feature_names_in_)], the columns of the fit in their order"
+        ) from error
+
+
 def check_names(fitted: list[str], given: list[str]) -> None:
     """Refuse other columns than those of the fit; scikit-learn sees only names that are text."""
     if given == fitted or (len(given) == len(fitted) and tuple(fitted) == default_names(len(fitted))):
         return  # the same, or fitted without names
-    extra, gone = [n for n in given if n not in fitted], [n for n in fitted if n not in given]
-    parts = [
-        f"{what}: {', '.join(map(repr, names))}" for what, names in (("unseen", extra), ("missing", gone)) if names
-    ]
-    found = "; ".join(parts) or "they come in another order"
-    raise ValueError(f"the columns of X should match those that were passed during fit: {found}")
+    mine, theirs = set(fitted), set(given)
+    extra, gone = [n for n in given if n not in mine], [n for n in fitted if n not in theirs]
+    named = (("unseen at fit time", extra), ("missing", gone))
+    parts = [f"{what}: {', '.join(map(repr, names))}" for what, names in named if names]
+    place = next((i for i, (a, b) in enumerate(zip(given, fitted, strict=False)) if a != b), 0)
+    found = "; ".join(parts) or f"column {place} is {given[place]!r} and was {fitted[place]!r}"
+    wanted = ", ".join(map(repr, fitted[:8])) + (", ..." if len(fitted) > 8 else "")
+    raise ValueError(f"the columns of X are not those of the fit ({found}); give them in this order: {wanted}")
 
 
 def default_names(n_features: int) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
-from gputree.learners.tables import is_gone
+from gputree.learners.frames import is_gone
 
 
 def as_columns(y: Any, n_rows: int) -> list[NDArray[Any]]:
@@ -58,7 +58,9 @@ def series_array(y: Any) -> Any:
         return np.asarray(y)
     series = nw.from_native(y, series_only=True, pass_through=True)
     if not isinstance(series, nw.Series):
-        return y
+        return y.astype(object) if getattr(getattr(y, "dtype", None), "kind", "") == "T" else y
+    if series.dtype in (nw.Int128, nw.UInt128) or getattr(series.dtype, "time_zone", None):
+        return np.array(series.to_list(), object)  # NumPy has no such type: the objects are the labels
     return np.array(series.to_list(), object) if series.null_count() else series.to_numpy()
 
 
@@ -85,7 +87,7 @@ def classes_of(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
     if objects and all(isinstance(label, Real) for label in column) and any(label % 1 for label in column):
         column = column.astype(np.float64)
     if not objects or column.dtype != object:
-        check_classification_targets(column)  # refuses numbers with fractions: they are no classes
+        check_classes(column)
     try:
         classes, numbers = np.unique(column, return_inverse=True)
         ordered = not objects or all(a < b for a, b in pairwise(classes))
@@ -95,6 +97,19 @@ def classes_of(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
         types = " and ".join(sorted({type(label).__name__ for label in column}))
         raise TypeError(f"y holds labels of type {types}, without a common order; give labels of one type")
     return classes, numbers.astype(np.int32).ravel()
+
+
+def check_classes(column: NDArray[Any]) -> None:
+    """Refuse numbers with fractions and infinite ones, which are no classes."""
+    if column.dtype.kind == "f" and np.isinf(column).any():
+        raise ValueError("Input y contains infinity, which is no class; leave such rows out")
+    try:
+        with np.errstate(invalid="ignore"):  # of a cast that scikit-learn tries
+            check_classification_targets(column)
+    except ValueError as error:
+        if "continuous" not in str(error):
+            raise
+        raise ValueError(f"{error} For numbers use DecisionTreeRegressor, or criterion='squared_error'") from error
 
 
 def side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:

@@ -68,10 +68,10 @@ def check_subsets(schema: Schema, reason: str) -> None:
     wide = next((f for f in schema.features if len(f.categories) > 2), None)
     if reason and wide is not None:
         raise ValueError(
-            f"column {wide.name!r} has {len(wide.categories)} categories without an order, and {reason}: the best test "
-            "of two branches is found for two classes or one number only; give categorical_split='multiway' (a branch "
-            "for each category), splitter='random', encode the column (sklearn.preprocessing.OneHotEncoder, or "
-            "OrdinalEncoder if its values have an order), or leave it out"
+            f"column {wide.name!r} has {len(wide.categories)} categories (an order of them is not used), and {reason}: "
+            "the best test of two branches is found for two classes or one number only; give "
+            "categorical_split='multiway' (a branch for each category), splitter='random', encode the column "
+            "(sklearn.preprocessing.OneHotEncoder, or OrdinalEncoder if its values have an order), or leave it out"
         )
 
 

@@ -9,70 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from importlib.util import find_spec
 from numbers import Real
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
 from gputree.core.schema import MAX_CODES, Feature, Kind, Schema
+from gputree.learners.frames import Frame, Series, cells, columns_of, is_gone, missing_cells
 
 UNKNOWN = -1.0
-ArrowLibrary: TypeAlias = Literal["pyarrow", "polars"]
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayColumn:
-    """One column of `Columns`, as far as this module asks a narwhals series: floats, or objects with None."""
-
-    values: NDArray[Any]
-
-    @property
-    def dtype(self) -> nw.dtypes.DType:
-        """Numbers, or anything."""
-        if self.values.dtype == object:
-            return nw.Object()
-        return nw.Float32() if self.values.dtype == np.float32 else nw.Float64()
-
-    def to_list(self) -> list[Any]:
-        """The values as Python objects."""
-        values: list[Any] = self.values.tolist()
-        return values
-
-    def to_numpy(self) -> NDArray[Any]:
-        """The array itself."""
-        return self.values
-
-    def null_count(self) -> int:
-        """Missing numbers are NaN, which is no null."""
-        return 0
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """A frame of NumPy arrays, for tables that are read where no frame library is installed.
-
-    An array f4/f8 (n,) holds numbers, NaN where missing; an object array text or booleans, None where missing.
-    """
-
-    columns: tuple[str, ...]
-    arrays: tuple[NDArray[Any], ...]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return (self.arrays[0].size if self.arrays else 0, len(self.arrays))
-
-    def __getitem__(self, place: tuple[slice, int]) -> ArrayColumn:
-        """``frame[:, i]``, column i."""
-        return ArrayColumn(self.arrays[place[1]])
-
-
-Frame: TypeAlias = nw.DataFrame[Any] | Columns
-Series: TypeAlias = Any  # nw.Series, or ArrayColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,32 +31,6 @@ class Reading:
     declared: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
 
 
-def as_frame(X: Any) -> Frame | None:
-    """X as a narwhals frame or what stands for one, None if it is neither."""
-    if isinstance(X, Columns):
-        return X
-    try:
-        frame = nw.from_native(X, allow_series=True, pass_through=True)
-        if frame is X and hasattr(X, "__arrow_c_stream__"):  # a frame of a library that narwhals does not know
-            frame = nw.from_arrow(X, backend=arrow_library(type(X).__name__))
-    except DuplicateError as error:
-        raise ValueError(f"X has several columns of one name; rename them ({' '.join(str(error).split())})") from error
-    if isinstance(frame, nw.Series):
-        raise TypeError(f"X is a {type(X).__name__}, one column; give a table (2D) that holds it, such as a data frame")
-    if isinstance(frame, nw.LazyFrame):
-        raise TypeError(f"X is a {type(X).__name__}, whose rows are not there yet; call .collect() on it first")
-    return frame if isinstance(frame, nw.DataFrame) else None
-
-
-def arrow_library(name: str) -> ArrowLibrary:
-    """A library that reads Arrow streams."""
-    found = next((library for library in get_args(ArrowLibrary) if find_spec(library)), None)
-    if found is None:
-        raise ImportError(f"X is a {name}, which is read through Arrow; run `pip install pyarrow`, or give an array")
-    library: ArrowLibrary = found
-    return library
-
-
 def reading(features: Any, declared: Any, names: Sequence[str]) -> Reading:
     """``categorical_features`` and ``categories`` as column numbers.
 
@@ -118,10 +39,10 @@ def reading(features: Any, declared: Any, names: Sequence[str]) -> Reading:
     ValueError, TypeError
         If they name no column, or a mask has another length.
     """
-    values = {place(column, names, "categories"): tuple(given) for column, given in dict(declared or {}).items()}
-    for number, given in values.items():
-        if len(set(given)) != len(given) or any(is_gone(value) for value in given):
-            raise ValueError(f"categories of column {names[number]!r} must be distinct and not missing, got {given!r}")
+    values = {
+        place(column, names, "categories"): checked_categories(column, given)
+        for column, given in dict(declared or {}).items()
+    }
     if isinstance(features, str) or features is None:  # the parameter check lets only "from_dtype" through
         return Reading(features is not None, frozenset(), values)
     chosen = [item.item() if isinstance(item, np.generic) else item for item in np.ravel(np.array(features, object))]
@@ -134,13 +55,30 @@ def reading(features: Any, declared: Any, names: Sequence[str]) -> Reading:
     return Reading(False, frozenset(listed), values)
 
 
+def checked_categories(column: Any, given: Any) -> tuple[Any, ...]:
+    """The declared categories of one column.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they are no list of distinct texts, numbers or booleans.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray) or not len(given):
+        raise TypeError(f"categories of column {column!r} must be a list of values, got {given!r}")
+    values = tuple(given)
+    refuse_odd([v for v in values if not is_gone(v)], str(column))
+    if len(set(values)) != len(values) or any(is_gone(value) for value in values):
+        raise ValueError(f"categories of column {column!r} must be distinct and not missing, got {given!r}")
+    return values
+
+
 def place(column: Any, names: Sequence[str], what: str) -> int:
     """Number of a column given by its number or name."""
     if isinstance(column, int | np.integer) and not isinstance(column, bool):
         if -len(names) <= column < len(names):
             return int(column) % len(names)
     elif str(column) in names:
-        return list(names).index(str(column))
+        return names.index(str(column))
     known = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
     raise ValueError(f"{what} names column {column!r}, which X does not have; its {len(names)} columns are {known}")
 
@@ -148,7 +86,8 @@ def place(column: Any, names: Sequence[str], what: str) -> int:
 def read_schema(frame: Frame, how: Reading | None = None) -> Schema:
     """Kinds, names and categories of the columns of a frame, in order."""
     how = how or Reading()
-    features = tuple(read_feature(column_of(frame, i), str(name), i, how) for i, name in enumerate(frame.columns))
+    named = zip(columns_of(frame), frame.columns, strict=True)
+    features = tuple(read_feature(column, str(name), i, how) for i, (column, name) in enumerate(named))
     for feature in features:
         if len(feature.categories) >= MAX_CODES:
             raise ValueError(
@@ -158,24 +97,13 @@ def read_schema(frame: Frame, how: Reading | None = None) -> Schema:
     return Schema(features)
 
 
-def column_of(frame: Frame, i: int) -> Series:
-    """One column; of types that narwhals does not know, such as pandas' sparse ones, as an array."""
-    column: Series = frame[:, i]
-    if column.dtype != nw.Unknown:
-        return column
-    array = np.asarray(column.to_native())
-    if array.dtype.kind not in "biuf":
-        return column
-    return ArrayColumn(array.astype(np.float64 if array.dtype.kind in "iuf" else object))
-
-
 def read_feature(column: Series, name: str, i: int, how: Reading) -> Feature:
     """Kind and categories of one column of a frame; an empty column is numeric unless it was named."""
     if i in how.declared:
         return Feature(name, Kind.CATEGORICAL, how.declared[i], declared=True)
     if i in how.listed:
         return category_feature(column, name)
-    if column.dtype.is_numeric() or missing_cells(column).all():
+    if column.dtype.is_numeric() or (not typed_categories(column.dtype) and missing_cells(column).all()):
         return Feature(name)
     if column.dtype == nw.Boolean:
         return category_feature(column, name) if how.by_type else Feature(name)
@@ -187,8 +115,10 @@ def read_feature(column: Series, name: str, i: int, how: Reading) -> Feature:
         )
     if isinstance(column.dtype, nw.Object | nw.String):
         known = known_cells(column)
-        if all(is_number(value) for value in known) and not (how.by_type and only_booleans(known)):
+        if known and all(is_number(value) for value in known) and not (how.by_type and only_booleans(known)):
             return Feature(name)
+    if not how.by_type and missing_cells(column).all():
+        return Feature(name)
     if not how.by_type:
         refuse_odd(known_cells(column), name)
         raise TypeError(
@@ -196,6 +126,11 @@ def read_feature(column: Series, name: str, i: int, how: Reading) -> Feature:
             "name it; add it there, or use categorical_features='from_dtype'"
         )
     return category_feature(column, name)
+
+
+def typed_categories(dtype: Any) -> bool:
+    """Whether a type alone says that a column holds categories, even where all of its cells are missing."""
+    return dtype == nw.Boolean or isinstance(dtype, nw.Categorical | nw.Enum | nw.String)
 
 
 def type_of(column: Series) -> str:
@@ -281,13 +216,14 @@ def read_matrix(frame: Frame, schema: Schema, remedy: str = "") -> NDArray[Any]:
     """
     if not frame.shape[0]:
         raise ValueError("Found a frame with 0 rows while a minimum of 1 is required: give at least one row")
-    single = all(frame[:, i].dtype == nw.Float32 for i in range(frame.shape[1]))
+    columns = list(columns_of(frame))
+    single = all(column.dtype == nw.Float32 for column in columns)
     matrix = np.empty(frame.shape, np.float32 if single else np.float64)
-    for i, feature in enumerate(schema.features):
-        matrix[:, i] = read_column(column_of(frame, i), feature)
+    for i, (column, feature) in enumerate(zip(columns, schema.features, strict=True)):
+        matrix[:, i] = read_column(column, feature)
         if remedy and feature.kind == Kind.CATEGORICAL:
             for row in np.flatnonzero(matrix[:, i] == UNKNOWN)[:1]:
-                refuse(column_of(frame, i), feature, int(row), remedy)
+                refuse(column, feature, int(row), remedy)
     return matrix
 
 
@@ -309,25 +245,35 @@ def read_column(column: Series, feature: Feature) -> NDArray[Any]:
     if feature.kind == Kind.NUMERIC:
         return numbers(column, missing, feature.name)
     known = [v for v, gone in zip(cells(column), missing, strict=True) if not gone]
-    if text_categories(feature) and not any(isinstance(v, str) for v in known):
-        raise TypeError(
-            f"column {feature.name!r} held categories such as {feature.categories[0]!r} when the model was fitted and "
-            f"now holds {known[0]!r}; give the same kind of values"
-        )
-    if feature.categories and not text_categories(feature) and all(isinstance(v, str) for v in known):
-        raise TypeError(
-            f"column {feature.name!r} held categories such as {feature.categories[0]!r} when the model was fitted and "
-            f"now holds text such as {known[0]!r}; give the same kind of values"
-        )
+    if feature.categories:
+        refuse_other_kind(known, feature)
     number = {value: float(i) for i, value in enumerate(feature.categories)}
     result = np.full(missing.size, np.nan)
     result[~missing] = [number.get(v, UNKNOWN) for v in known]
     return result
 
 
-def text_categories(feature: Feature) -> bool:
-    """Whether all categories of a column are text."""
-    return bool(feature.categories) and all(isinstance(c, str) for c in feature.categories)
+def refuse_other_kind(known: list[Any], feature: Feature) -> None:
+    """Values must be text, numbers or booleans as the categories are; a number may stand for its equal, a boolean."""
+    mine = {kind_of(type(category)) for category in feature.categories}
+    odd = {kind for kind in set(map(type, known)) if kind_of(kind) not in mine}
+    equal = set(feature.categories)
+    for value in known if odd else ():
+        if type(value) in odd and not (is_number(value) and value in equal):
+            what = " and ".join(sorted(mine))
+            raise TypeError(
+                f"column {feature.name!r} holds {what}, its categories are such as {feature.categories[0]!r}, and X "
+                f"has {value!r} there, a {type(value).__name__}; give the same kind of values"
+            )
+
+
+def kind_of(kind: type) -> str:
+    """What values of a type are as categories."""
+    if issubclass(kind, str):
+        return "text"
+    if issubclass(kind, bool | np.bool_):
+        return "booleans"
+    return "numbers" if issubclass(kind, Real | Decimal) else "other objects"
 
 
 def numbers(column: Series, missing: NDArray[np.bool_], name: str) -> NDArray[Any]:
@@ -348,32 +294,3 @@ def numbers(column: Series, missing: NDArray[np.bool_], name: str) -> NDArray[An
     except OverflowError as error:
         raise ValueError(f"column {name!r} holds a number beyond the range of float64; scale it first") from error
     return np.where(missing, floats.dtype.type(np.nan), floats) if missing.any() else floats
-
-
-def cells(column: Series) -> list[Any]:
-    """The values of a column as Python objects."""
-    values: list[Any] = column.to_list()
-    return values
-
-
-def is_gone(value: Any) -> bool:
-    """Whether a Python object stands for a missing value: None, NaN, NaT or a library's own, which equals nothing."""
-    if value is None:
-        return True
-    try:
-        return not bool(value == value)
-    except (TypeError, ValueError):  # pandas' NA has no truth; neither has an array
-        return type(value).__name__ == "NAType"
-
-
-def missing_cells(column: Series) -> NDArray[np.bool_]:
-    """Where a column has None, null, NA, NaT or NaN, bool (n,)."""
-    if isinstance(column, ArrayColumn):
-        array = column.values
-        gone = np.array([is_gone(v) for v in array.tolist()], bool) if array.dtype == object else np.isnan(array)
-    else:
-        gone = column.is_null().to_numpy().astype(bool)
-        if column.dtype.is_float():  # narwhals' is_nan is wrong for pandas' half floats of Arrow
-            gone |= np.isnan(np.asarray(column.to_numpy(), np.float64))
-    found: NDArray[np.bool_] = gone
-    return found

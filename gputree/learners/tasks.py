@@ -17,6 +17,7 @@ from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.base import BaseTree
 from gputree.learners.labels import as_columns, classes_of, side_by_side
 from gputree.learners.parameters import TREE_CONSTRAINTS
+from gputree.learners.tables import is_number
 
 
 def checked_weight(weight: Any, X: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -40,7 +41,11 @@ def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
     try:
         numbers: NDArray[np.float64] = y.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"y holds {y.flat[0]!r}, which is no number; a regression tree needs numbers") from error
+        odd = next((v for v in y.tolist() if not is_number(v)), y.flat[0])
+        raise ValueError(
+            f"y holds {odd!r}, which is no number that fits a float; a regression tree needs numbers, and "
+            "DecisionTreeClassifier takes classes"
+        ) from error
     return numbers
 
 

@@ -57,7 +57,8 @@ class DecisionTreeClassifier(ClassifierTree):
         Column name or number -> its possible values in order. By default those that the type of a column lists, else
         those met in the fit.
     categorical_split : {"binary", "multiway"}, default="binary"
-        "binary": the best of all ways to part the categories in two; with more than two
+        "binary": the best of all ways to part the categories in two (of those in order of their means, where least
+        rows or weights of a leaf forbid the best); with more than two
         categories, for two classes only. "multiway": a branch for each declared
         category, or for each that the node met where none are declared.
     unknown : {"majority", "error"}, default="majority"
@@ -190,7 +191,8 @@ class DecisionTreeRegressor(RegressorTree):
         Column name or number -> its possible values in order. By default those that the type of a column lists, else
         those met in the fit.
     categorical_split : {"binary", "multiway"}, default="binary"
-        "binary": the best of all ways to part the categories in two; with more than two
+        "binary": the best of all ways to part the categories in two (of those in order of their means, where least
+        rows or weights of a leaf forbid the best); with more than two
         categories, for one output only. "multiway": a branch for each declared
         category, or for each that the node met where none are declared.
     unknown : {"majority", "error"}, default="majority"

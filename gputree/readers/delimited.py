@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.schema import Kind
-from gputree.learners.tables import Columns
+from gputree.learners.frames import Columns
 from gputree.readers.cells import BOOLEANS, MISSING, InputError, Wanted, as_numbers, is_number, object_array, spellings
 from gputree.readers.regular import MARK, Splitter, library, pieces
 from gputree.report import count

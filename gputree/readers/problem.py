@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from gputree.inspect.words import shortened
 from gputree.learners import ESTIMATORS
-from gputree.learners.tables import Columns
+from gputree.learners.frames import Columns
 from gputree.readers.advice import advice
-from gputree.readers.cells import InputError, is_missing
+from gputree.readers.cells import InputError, is_missing, object_array
 from gputree.readers.tables import column_names, read_table, require_column
 from gputree.report import count, cut_list
 
@@ -159,12 +159,21 @@ def read_problem(path: str, plan: Plan, drop: bool) -> Problem:
     """Features, target and weights of a table, the learner that fits them, and what is odd about them."""
     table = dict(zip(plan.wanted, read_table(path, dict.fromkeys(plan.wanted)).arrays, strict=True))
     found = tuple(advice(table, plan.features, plan.target))
-    X = Columns(plan.features, tuple(table[name] for name in plan.features))
+    X = Columns(plan.features, tuple(as_booleans(table[name]) for name in plan.features))
     keep = with_target(table[plan.target], plan.target, drop)
     weight = checked_weight(table[plan.weight][keep], plan.weight) if plan.weight else None
     X = replace(X, arrays=tuple(array[keep] for array in X.arrays))
     y, learner, reason = judge(table[plan.target][keep])
     return Problem(X, y, weight, learner, reason, categories(X), found)
+
+
+def as_booleans(array: NDArray[Any]) -> NDArray[Any]:
+    """A column of the words True and False, in one case, as booleans: so data frames read it too."""
+    known = set(array.tolist()) - {None} if array.dtype == object else set()
+    for words in (("True", "False"), ("true", "false"), ("TRUE", "FALSE")):
+        if known and known <= set(words):
+            return object_array([None if v is None else v == words[0] for v in array.tolist()])
+    return array
 
 
 def with_target(y: NDArray[Any], name: str, drop: bool) -> NDArray[np.bool_]:

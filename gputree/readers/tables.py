@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gputree.core.schema import Feature
 from gputree.io import HEADER, load
-from gputree.learners.tables import Columns
+from gputree.learners.frames import Columns
 from gputree.readers.cells import InputError, Wanted, booleans_as_known, object_array
 from gputree.readers.delimited import Form, read_csv, read_form, require_rows
 from gputree.report import cut_list

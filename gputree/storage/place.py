@@ -16,15 +16,17 @@ from typing import IO, TypeAlias
 Path_: TypeAlias = "str | os.PathLike[str]"
 
 
-def require_place(path: Path_) -> None:
+def require_place(path: Path_, *inputs: Path_) -> None:
     """Refuse a path that no file can be written to, before the work that the file is to hold.
 
     Raises
     ------
     OSError
-        If the path is a folder, or lies in none that is there and may be written to.
+        If the path is a folder, lies in none that is there and may be written to, or is one of the inputs.
     """
     target, name = Path(path), os.fspath(path)
+    if any(target.exists() and os.path.exists(other) and target.samefile(other) for other in inputs):
+        raise FileExistsError(errno.EEXIST, "this file is read, so it is not written over; name another", name)
     folder = target.parent
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "this is a folder; name a file in it", name)

@@ -514,3 +514,12 @@ def test_rules_that_are_read_back_give_the_predictions(name: str, rows: Any) -> 
         kinds |= {"missing" if v is None else v for v in row.values()} & {"missing", "never seen"}
         assert leaf == (f"class: {expected}" if isinstance(expected, str) else f"value: [{expected:.12f}]")
     assert "missing" in kinds
+
+
+@pytest.mark.parametrize(
+    "show", [gputree.export_text, gputree.plot_tree, gputree.export_graphviz, gputree.tree_html, gputree.export_dict]
+)
+def test_other_trees_are_refused_with_the_remedy(show: Any) -> None:
+    theirs = sklearn.tree.DecisionTreeClassifier().fit([[0], [1]], [0, 1])
+    with pytest.raises(TypeError, match=r"no tree of gputree; .* gputree\.from_sklearn"):
+        show(theirs)

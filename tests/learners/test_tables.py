@@ -16,7 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
-from gputree.learners.tables import as_frame, read_matrix, read_schema
+from gputree.learners.frames import as_frame
+from gputree.learners.tables import read_matrix, read_schema
 
 NAN = float("nan")
 NUMBERS = [1.0, NAN, 3.0, 2.0]
