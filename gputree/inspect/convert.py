@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import sklearn.tree
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -81,11 +82,24 @@ def to_sklearn(model: Any) -> Any:
         result.feature_names_in_ = model.feature_names_in_.copy()
     if model.layout_.counts:
         several = isinstance(model.classes_, list)
-        result.classes_ = [own.copy() for own in model.classes_] if several else model.classes_.copy()
+        result.classes_ = alike(model.classes_) if several else model.classes_.copy()
         sizes = np.array(model.layout_.sizes, np.intp)
         result.n_classes_ = sizes if several else sizes[0]
     result.tree_ = sklearn_tree(replace(model.tree_, schema=model.schema_))
     return result
+
+
+def alike(classes: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Classes of several outputs in one type: scikit-learn predicts all outputs in that of the first."""
+    kinds = sorted({own.dtype.kind for own in classes})
+    if len(kinds) > 1:
+        types = " and ".join(str(own.dtype) for own in classes)
+        raise ValueError(
+            f"the outputs have classes of types {types}, and scikit-learn's trees hold one type; fit with labels of "
+            "one type, or one output at a time"
+        )
+    common = np.result_type(*classes)
+    return [own.astype(common) for own in classes]
 
 
 def refuse_categories(model: Any) -> None:

@@ -417,3 +417,15 @@ def test_depth_costs_no_recursion_in_conversion() -> None:
     for field in ("low", "first_child", "missing", "depth", "parent", "value"):
         np.testing.assert_array_equal(getattr(again.forest_, field), getattr(ours.forest_, field), field)
     np.testing.assert_array_equal(again.layout_.weight(again.forest_.stats.T), ours.forest_.stats[:, 0])
+
+
+def test_outputs_of_several_types_are_refused_and_longer_labels_are_kept() -> None:
+    """scikit-learn predicts every output in the type of the first: longer text would be cut, dates become numbers."""
+    X = [[0.0], [1.0]]
+    for second in ([1, 2], np.array(["2020", "2021"], "M8[Y]"), [True, False]):
+        model = gputree.DecisionTreeClassifier().fit(X, pd.DataFrame({"a": ["p", "q"], "b": second}))
+        with pytest.raises(ValueError, match=r"the outputs have classes of types .* one type"):
+            gputree.to_sklearn(model)
+    y = pd.DataFrame({"a": ["p", "q"], "b": ["a long label", "b"]})
+    model = gputree.DecisionTreeClassifier().fit(X, y)
+    assert gputree.to_sklearn(model).predict(X).tolist() == model.predict(X).tolist() == y.to_numpy().tolist()
