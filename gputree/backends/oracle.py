@@ -132,7 +132,7 @@ class Oracle:
         order = np.argsort(pair, kind="stable")
         return pair[order], code[order], stats[:, order]
 
-    def search(self, table: Table, slots: Slots, search: Search) -> Candidates:
+    def search(self, table: Table, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """Score every cut of every cell list; keep the best of each."""
         k, m = table.features.shape
         best = blank(k * m)
@@ -146,7 +146,7 @@ class Oracle:
                 best.put(found)
                 if lookup is not None:
                     lookups.append(lookup)
-        return candidates(best, (k, m), lookups)
+        return candidates(best, table.features, lookups)
 
     def children(self, shard: Shard, splits: Splits) -> NDArray[np.int64]:
         """Sum the rows of every branch."""
@@ -251,14 +251,15 @@ def branches(shard: Shard, splits: Splits, seg: NDArray[np.int64], row: NDArray[
     return branch + (np.cumsum(splits.n_branches) - splits.n_branches)[seg]
 
 
-def candidates(best: Found, shape: tuple[int, int], lookups: list[Lookup]) -> Candidates:
+def candidates(best: Found, features: NDArray[np.int32], lookups: list[Lookup]) -> Candidates:
     """The protocol's record of the best tests."""
     pair = np.concatenate([np.zeros(0, np.int64), *(p for p, _, _ in lookups)])
     order = np.argsort(pair, kind="stable")
     code = np.concatenate([np.zeros(0, np.uint16), *(c for _, c, _ in lookups)])[order]
     branch = np.concatenate([np.zeros(0, np.uint16), *(b for _, _, b in lookups)])[order]
     return Candidates(
-        **{name: getattr(best, name).reshape(shape) for name in TEST},
+        **{name: getattr(best, name).reshape(features.shape) for name in TEST},
+        feature=features,
         lookup_pair=pair[order].astype(np.int64),
         lookup_code=code.astype(np.uint16),
         lookup_branch=branch.astype(np.uint16),

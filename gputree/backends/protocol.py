@@ -80,8 +80,11 @@ class Backend(Protocol):
     def read(self, table: TABLE) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """The cells of a table: pair i8 (M,) = slot * m + place, code i8 (M,), channels i8 (C, M), in that order."""
 
-    def search(self, table: TABLE, slots: Slots, search: Search) -> Candidates:
-        """Best test of every slot and feature (k, m)."""
+    def search(self, table: TABLE, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
+        """Best test of every slot and feature (k, m).
+
+        With ``turn`` a backend may keep only what `core.splits.choose` would take with that turn, (k, 1).
+        """
 
     def children(self, shard: SHARD, splits: Splits) -> NDArray[np.int64]:
         """Channels i8 (C, sum of n_branches) of the branches, split by split."""

@@ -4,7 +4,9 @@ Imports the standard library only, so that the tests can read kernels on a machi
 """
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
@@ -40,7 +42,7 @@ def kernels_folder() -> Path:
     raise FileNotFoundError(f"gputree was installed without its kernels/ folder (looked in {looked}); reinstall it")
 
 
-def read_kernel(name: str) -> str:
+def read_kernel(name: str, instead: Mapping[str, str] = MappingProxyType({})) -> str:
     r"""Return the text of a kernel file with every ``#include "..."`` replaced by the text of that header.
 
     CuPy's disk cache is keyed by the source string and does not see headers, so an edited header would leave a stale
@@ -52,6 +54,8 @@ def read_kernel(name: str) -> str:
     ----------
     name : str
         A file of the kernels folder, for instance ``"search.cu"``.
+    instead : mapping of str to str
+        Texts that take the place of headers, by name: a criterion's.
 
     Returns
     -------
@@ -68,13 +72,14 @@ def read_kernel(name: str) -> str:
     >>> read_kernel("common.cuh").splitlines()[0]
     '#line 1 "common.cuh"'
     """
-    return "".join(f"{line}\n" for line in _spliced(kernels_folder(), name, {name}))
+    return "".join(f"{line}\n" for line in _spliced(kernels_folder(), name, {name}, instead))
 
 
-def _spliced(folder: Path, name: str, seen: set[str]) -> list[str]:
+def _spliced(folder: Path, name: str, seen: set[str], instead: Mapping[str, str]) -> list[str]:
     """Return the lines of one file, headers spliced; add the headers met to `seen`."""
     lines = [f'#line 1 "{name}"']
-    for number, line in enumerate(_text(folder, name).splitlines(), start=1):
+    text = instead[name] if name in instead else _text(folder, name)
+    for number, line in enumerate(text.splitlines(), start=1):
         include = _INCLUDE.match(line)
         if include is None:
             # Only the compiler's main file is left, where the pragma would earn a warning.
@@ -83,7 +88,7 @@ def _spliced(folder: Path, name: str, seen: set[str]) -> list[str]:
             lines.append("")
         else:
             seen.add(header)
-            lines += [*_spliced(folder, header, seen), f'#line {number + 1} "{name}"']
+            lines += [*_spliced(folder, header, seen, instead), f'#line {number + 1} "{name}"']
     return lines
 
 

@@ -137,24 +137,21 @@ def numeric_cuts(column: NDArray[Any], weight: NDArray[np.int64] | None, max_cod
     automatic choice: exact up to 255 distinct values, and up to 65,535 in a table of as many rows; else 255.
     """
     if weight is None:
-        ordered = np.sort(column)  # NaN sorts last
-        ordered = ordered[: np.searchsorted(ordered, np.nan, side="left")]
-        first = run_starts(ordered)
-    else:
-        order = np.argsort(column, kind="stable")
-        ordered = column[order]
-        known = int(np.searchsorted(ordered, np.nan, side="left"))
-        ordered = ordered[:known]
-        first = run_starts(ordered)
+        return sorted_cuts(np.sort(column), None, max_codes)
+    order = np.argsort(column, kind="stable")
+    return sorted_cuts(column[order], weight[order], max_codes)
+
+
+def sorted_cuts(ordered: NDArray[Any], weight: NDArray[np.int64] | None, max_codes: int | None) -> Cuts:
+    """`numeric_cuts` of a sorted column f4/f8 (n,), NaN last, and the weights in its order."""
+    limit = max_codes if max_codes is not None else (MAX_CODES if ordered.size <= EXACT_ROWS else BYTE_CODES)
+    ordered = ordered[: np.searchsorted(ordered, np.nan, side="left")]
+    first = run_starts(ordered)
     distinct = ordered[first].astype(np.float64) + 0.0  # -0.0 and 0.0 are one value
-    limit = max_codes if max_codes is not None else (MAX_CODES if column.size <= EXACT_ROWS else BYTE_CODES)
     if distinct.size <= limit:
         return Cuts(distinct)
-    if weight is None:
-        ends = np.append(first[1:], ordered.size).astype(np.int64)
-    else:
-        ends = np.cumsum(weight[order[:known]])[np.append(first[1:], known) - 1]
-    return quantile_cuts(distinct, ends, limit)
+    ends = np.append(first[1:], ordered.size).astype(np.int64)
+    return quantile_cuts(distinct, ends if weight is None else np.cumsum(weight)[ends - 1], limit)
 
 
 def run_starts(ordered: NDArray[Any]) -> NDArray[np.intp]:

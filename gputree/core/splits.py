@@ -94,9 +94,9 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Best test of every slot and feature, arrays (k, m); ``score`` is -inf where none is admissible.
+    """Best test of every slot and feature, arrays (k, m), or of every slot, (k, 1); ``score`` is -inf where there is none.
 
-    ``cut`` is the last code to the left, ``low`` the raw threshold (+inf where missing alone is split off, also from
+    ``feature`` is the column, -1 = none, ``cut`` is the last code to the left, ``low`` the raw threshold (+inf where missing alone is split off, also from
     categories), ``missing`` the branch of missing values or NOT_MET. Tests with a lookup list their cells: the flat
     number of the slot-feature pair (ascending), code, branch.
     """
@@ -108,6 +108,7 @@ class Candidates:
     low: NDArray[np.float64]
     missing: NDArray[np.int32]
     n_branches: NDArray[np.int32]
+    feature: NDArray[np.int32]
     lookup_pair: NDArray[np.int64]
     lookup_code: NDArray[np.uint16]
     lookup_branch: NDArray[np.uint16]
@@ -145,12 +146,12 @@ class Splits:
         )
 
 
-def choose(found: Candidates, features: NDArray[np.int32], slots: Slots, turn: int) -> tuple[Splits, NDArray[np.intp]]:
+def choose(found: Candidates, slots: Slots, turn: int) -> tuple[Splits, NDArray[np.intp]]:
     """Best feature of every slot: the higher score, then the lower feature. Gives the splits and their slots' places.
 
-    features i4 (k, m): the column of each candidate, -1 = none. Of every ``turn`` columns in a row, the first that hold
-    an admissible test decide.
+    Of every ``turn`` columns in a row, the first that hold an admissible test decide.
     """
+    features = found.feature
     score = np.where(features >= 0, found.score, -np.inf)
     number = np.arange(features.shape[1]) // turn
     good = (score > -np.inf).argmax(axis=1) // turn if features.size else np.zeros(len(score), np.intp)

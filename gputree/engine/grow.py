@@ -144,8 +144,8 @@ class Plan:
         while first < n_features and len(slots):
             features = self.recipe.sampler.features(slots, n_features, first, count)
             table = self.backend.histogram(self.shard, slots, features)
-            found = self.backend.search(table, slots, self.recipe.search)
-            splits, places = choose(found, features, slots, turn)
+            found = self.backend.search(table, slots, self.recipe.search, turn)
+            splits, places = choose(found, slots, turn)
             weight = self.target.layout.weight(slots.stats[:, places]).astype(np.float64)
             decrease = self.recipe.search.criterion.decrease(splits.gain, weight)
             order = np.flatnonzero(decrease >= stop.min_gain)

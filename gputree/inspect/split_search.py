@@ -54,15 +54,11 @@ class Searched:
         """What scores the tests."""
         return self.recipe.search.criterion
 
-    @property
-    def features(self) -> NDArray[np.int32]:
-        """All columns, as `choose` wants them."""
-        return np.arange(self.found.score.shape[1], dtype=np.int32)[None]
-
     def test(self, feature: int) -> Splits:
         """The best test of one feature, none or one."""
-        alone = np.where(self.features == feature, self.features, np.int32(-1))
-        return choose(self.found, alone, self.slots, alone.size)[0]
+        columns = self.found.feature
+        alone = replace(self.found, feature=np.where(columns == feature, columns, np.int32(-1)))
+        return choose(alone, self.slots, columns.size)[0]
 
     def grown(self, test: Splits | None = None) -> Forest:
         """A tree of the node alone, or of one test."""
@@ -96,7 +92,7 @@ def described(draft: Any, X: Any, y: Any, sample_weight: ArrayLike | None, at: A
     node = searched(draft, X, y, sample_weight, at or At())
     schema: Schema = draft.schema_
     names = [plain(name) for name in schema.names]
-    chosen = choose(node.found, node.features, node.slots, schema.n_features)[0]
+    chosen = choose(node.found, node.slots, schema.n_features)[0]
     best = int(chosen.feature[0]) if len(chosen) else None
     tied = () if best is None else np.flatnonzero(node.found.score[0] == node.found.score[0, best])
     classes = tuple(class_text(label) for label in draft.classes_) if node.target.layout.counts else ()

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from gputree.backends.cuda import Cuda
+from gputree.backends.gpu.driver import Driver
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, Bags, CodeSpec
 from gputree.core.criteria import CRITERIA
@@ -19,8 +21,20 @@ from gputree.core.keys import root_keys
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.splits import NOT_MET, Slots, Splits
 from gputree.core.target import Target, class_target, sum_target
+from tests.emulator.driver import Emulator
 
-BACKENDS: dict[str, Callable[[], Backend]] = {"numpy": Oracle}
+
+
+def emulated(checked: bool) -> Backend:
+    """The CUDA backend on the CPU."""
+    return Cuda(Driver.of(Emulator(checked=checked).xp, 0))
+
+
+BACKENDS: dict[str, Callable[[], Backend]] = {
+    "numpy": Oracle,
+    "emulated": lambda: emulated(checked=False),
+    "checked": lambda: emulated(checked=True),
+}
 CATEGORIES = 5  # declared in every category column; the last never occurs
 
 

@@ -1,0 +1,214 @@
+"""The CUDA backend: arrays of CuPy and raw kernels, the same bits as the oracle. May import core and the protocol.
+
+Rows, codes and tables stay on the device. A level costs one launch of each kernel for all nodes of all trees, whatever
+their number, and three copies to the host: the best tests, the channels and the sizes of the branches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.gpu import codes, rows, walk
+from gputree.backends.gpu.codes import DeviceCodes
+from gputree.backends.gpu.driver import DeviceError, Driver
+from gputree.backends.gpu.search import Searcher
+from gputree.backends.gpu.shard import DeviceShard
+from gputree.backends.gpu.tables import chunks
+from gputree.backends.oracle import Oracle
+from gputree.backends.protocol import Bags, CodeSpec, Work
+from gputree.backends.shard import Shard
+from gputree.core.criteria import Criterion
+from gputree.core.forest import Forest
+from gputree.core.schema import Cuts, Kind, sorted_cuts
+from gputree.core.splits import Candidates, Search, Slots, Splits
+from gputree.core.target import Target
+
+SHARE = 4  # a table takes at most this part of the free memory
+TABLE_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table to be counted: k slots and their features (k, m)."""
+
+    shard: DeviceShard
+    slots: Slots
+    features: NDArray[np.int32]
+
+
+class Cuda:
+    """The backend of one CUDA device."""
+
+    name = "cuda"
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.device = f"cuda:{driver.device}"
+        self.work = Work()
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self.driver.close()
+
+    def edges(self, X: Any, spec: CodeSpec, weight: NDArray[np.int64] | None) -> tuple[Cuts, ...]:
+        """Sort every column on the device; the host draws the cuts."""
+        found: list[Cuts] = []
+        with self.driver.use():
+            for feature, column in zip(spec.schema.features, codes.columns(self.driver, X), strict=True):
+                if feature.kind == Kind.CATEGORICAL:
+                    numbers = np.arange(len(feature.categories), dtype=np.float64)
+                    found.append(Cuts(numbers, kind=Kind.CATEGORICAL, declared=feature.declared))
+                elif weight is None:
+                    column.sort()
+                    found.append(sorted_cuts(column.get(), None, spec.max_codes))
+                else:
+                    order = column.argsort().get()
+                    found.append(sorted_cuts(column.get()[order], weight[order], spec.max_codes))
+        return tuple(found)
+
+    def encode(self, X: Any, cuts: tuple[Cuts, ...]) -> DeviceCodes:
+        """Codes of every column."""
+        with self.driver.use():
+            return codes.encode(self.driver, X, cuts)
+
+    def open(self, codes: DeviceCodes, target: Target, bags: Bags) -> DeviceShard:
+        """Every bag takes all rows."""
+        with self.driver.use():
+            return rows.open_shard(codes, target, bags.n_trees)
+
+    def totals(self, shard: DeviceShard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Channels and extent of the roots."""
+        with self.driver.use():
+            return rows.totals(shard)
+
+    def histogram(self, shard: DeviceShard, slots: Slots, features: NDArray[np.int32]) -> Table:
+        """A description: cells are counted as they are searched, some slots at a time."""
+        self.work.rows += int(shard.size(slots.id).sum())
+        self.work.batches += 1
+        return Table(shard, slots, features)
+
+    def budget(self) -> int:
+        """Bytes that one table may take."""
+        return min(TABLE_BYTES, self.driver.free() // SHARE)
+
+    def read(self, table: Table) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """All cells, sorted by pair."""
+        none = np.zeros(0, np.int64)
+        found = [(none, none, np.zeros((table.shard.target.layout.n_channels, 0), np.int64))]
+        first = 0
+        with self.driver.use():
+            for chunk in chunks(table.shard, table.slots, table.features, self.budget()):
+                for pair, code, stats in (chunk.read(cells) for cells in chunk.tables()):
+                    found.append((pair + first * chunk.m, code, stats))
+                first += len(chunk.slots)
+        pair, code, stats = (np.concatenate(part, axis=-1) for part in zip(*found, strict=True))
+        order = np.lexsort((code, pair))
+        return pair[order], code[order], stats[:, order]
+
+    def search(self, table: Table, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
+        """The best test of every slot, or with ``turn=None`` of every slot and feature."""
+        k, m = table.features.shape
+        width = m if turn is None else 1
+        tests, lookups, first = [], [], 0
+        with self.driver.use():
+            for chunk in chunks(table.shard, slots, table.features, self.budget()):
+                searcher, tables = Searcher.of(chunk, search), []
+                for cells in chunk.tables():
+                    searcher.search(cells)
+                    tables.append(cells)
+                    self.work.cells += cells.n_cells
+                    self.work.table_bytes = max(self.work.table_bytes, int(cells.table.nbytes))
+                found, pair = searcher.chosen(turn)
+                test, code, branch = searcher.lookups(tables, found, pair)
+                tests.append(found)
+                lookups.append((test + first * width, code, branch))
+                first += len(chunk.slots)
+        record = candidates(tests, lookups, (k, width))
+        return record if turn is not None else replace(record, feature=table.features)
+
+    def children(self, shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
+        """Channels of the branches."""
+        with self.driver.use():
+            return rows.count_branches(shard, splits)
+
+    def partition(self, shard: DeviceShard, splits: Splits, children: NDArray[np.int32]) -> None:
+        """Regroup rows by branch."""
+        with self.driver.use():
+            rows.move_rows(shard, splits, children)
+
+    def extent(self, shard: DeviceShard, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Least and greatest y, known since the nodes were born."""
+        return shard.extent[nodes]
+
+    def residuals(
+        self, shard: DeviceShard, nodes: NDArray[np.int32], value: NDArray[np.float64], criterion: Criterion
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Once a fit, on the host: a criterion's loss is a function of NumPy arrays."""
+        with self.driver.use():
+            grouped = Shard(shard.codes, shard.target.host, shard.rows.get(), shard.start, shard.stop)
+        return Oracle().residuals(grouped, nodes, value, criterion)
+
+    def apply(self, forest: Forest, X: Any) -> NDArray[np.int32]:
+        """Leaves of all rows in all trees."""
+        with self.driver.use():
+            return walk.apply(self.driver, forest, X)
+
+    def predict(self, forest: Forest, X: Any) -> NDArray[np.float64]:
+        """Sums of leaf values."""
+        with self.driver.use():
+            return walk.predict(self.driver, forest, X)
+
+
+def candidates(
+    tests: list[NDArray[Any]], lookups: list[Any], shape: tuple[int, int]
+) -> Candidates:
+    """The protocol's record of tests found chunk by chunk."""
+    found = np.concatenate(tests)
+    pair, code, branch = (np.concatenate(part) for part in zip(*lookups, strict=True))
+    met = found["n_branches"] > 0
+    return Candidates(
+        score=np.where(met, found["score"], -np.inf).reshape(shape),
+        gain=found["gain"].reshape(shape),
+        kind=found["kind"].astype(np.uint8).reshape(shape),
+        cut=found["cut"].reshape(shape),
+        low=found["low"].reshape(shape),
+        missing=np.where(met, found["missing"], -1).astype(np.int32).reshape(shape),
+        n_branches=found["n_branches"].reshape(shape),
+        feature=found["feature"].reshape(shape),
+        lookup_pair=pair,
+        lookup_code=code,
+        lookup_branch=branch,
+    )
+
+
+def open_cuda(device: str) -> Cuda:
+    """The backend of ``"cuda"`` (the current device) or ``"cuda:<number>"``.
+
+    Raises
+    ------
+    DeviceError
+        If CuPy, a driver or the device is not there, or the device is too old.
+    """
+    cupy = import_cupy()
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+        number = int(device.partition(":")[2]) if ":" in device else cupy.cuda.runtime.getDevice()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceError(f"no CUDA device: {error}") from error
+    if number >= count:
+        raise DeviceError(f"device {number} does not exist; there are {count}, numbered from 0")
+    return Cuda(Driver.of(cupy, number))
+
+
+def import_cupy() -> Any:
+    """CuPy, or why it cannot be had."""
+    try:
+        import cupy
+    except ImportError as error:
+        extras = "pip install 'gputree[cuda13]' (driver 580 or newer) or 'gputree[cuda12]'"
+        raise DeviceError(f"CuPy cannot be imported ({error}): {extras}") from error
+    return cupy

@@ -1,0 +1,1 @@
+"""The parts of the CUDA backend. Nothing here imports CuPy: a `driver.Driver` brings the array module."""

@@ -1,0 +1,120 @@
+"""Codes on the device: records of bytes for small features, columns of two bytes for others. May import core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs
+from gputree.core.schema import BYTE_CODES, Book, Cuts
+
+BLOCK_BYTES = 1 << 28  # of raw values on the device at once
+COLUMN_BYTES = 1 << 31  # ... and of columns that are sorted
+WORDS = (2, 4, 8)  # of a record, four codes each but for the last, which holds the row's label
+NOWHERE = np.int32(np.iinfo(np.int32).min)  # the place of no feature
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceBook:
+    """The codes' values and edges, flat as in `Book`, and the kinds of the features."""
+
+    values: ARRAY
+    edges: ARRAY
+    offset: ARRAY
+    exact: ARRAY
+    declared: ARRAY
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCodes:
+    """Codes of n rows. ``place`` i4 (F,): number among the features of one byte, or ~number among those of two."""
+
+    driver: Driver
+    n: int
+    words: int
+    groups: int
+    records: ARRAY  # u4 (groups, n, words)
+    wide: ARRAY  # u2 (n_wide, n)
+    place: NDArray[np.int32]
+    book: Book
+    on_device: DeviceBook
+    n_codes: NDArray[np.int64]
+
+
+def record_words(n_bytes: int) -> int:
+    """Words of a record: the fewest that hold all features beside the label, else those of a memory sector."""
+    return next((w for w in WORDS if n_bytes <= 4 * (w - 1)), WORDS[-1])
+
+
+def encode(driver: Driver, X: Any, cuts: tuple[Cuts, ...]) -> DeviceCodes:
+    """Codes of every column; X f4/f8 (n, F) on the host or the device, dense or sparse."""
+    n, book = X.shape[0], Book.of(cuts)
+    n_codes = np.array([cut.n_codes for cut in cuts], np.int64)
+    small = np.flatnonzero(n_codes <= BYTE_CODES)
+    large = np.flatnonzero(n_codes > BYTE_CODES)
+    place = np.empty(n_codes.size, np.int32)
+    place[small], place[large] = np.arange(small.size), ~np.arange(large.size)
+    words = record_words(small.size)
+    groups = -(-small.size // (4 * (words - 1)))
+    records = driver.empty((groups, n, words), np.uint32)
+    wide = driver.empty((large.size, n), np.uint16)
+    keys = [cut.values if cut.edges is None else cut.edges for cut in cuts]
+    flat = driver.put(np.concatenate([np.zeros(0), *keys]), np.float64)
+    ptr = driver.put(np.cumsum([0, *(k.size for k in keys)]), np.int64)
+    on_small, on_large = driver.put(small, np.int32), driver.put(large, np.int32)
+    for first, block in row_blocks(driver, X):
+        head = (block, *ints(block.itemsize), *longs(block.shape[0]), *ints(X.shape[1]))
+        size, begin = block.shape[0], np.int64(first)
+        args = (*head, on_small, *ints(small.size), flat, ptr, records, *ints(words), *longs(n), begin)
+        work = -(-size // 1024) * -(-small.size // 4) * 256
+        driver.launch(driver.kernel("encode", "encode_bytes"), work, 256, args)
+        args = (*head, on_large, *ints(large.size), flat, ptr, wide, *longs(n), begin)
+        driver.launch(driver.kernel("encode", "encode_wide"), size * large.size, 256, args)
+    return DeviceCodes(driver, n, words, groups, records, wide, place, book, device_book(driver, book), n_codes)
+
+
+def device_book(driver: Driver, book: Book) -> DeviceBook:
+    """Copy what searches need."""
+    return DeviceBook(
+        driver.put(book.values, np.float64),
+        driver.put(book.edges, np.float64),
+        driver.put(book.offset, np.int64),
+        driver.put(book.exact, np.uint8),
+        driver.put(book.declared, np.int64),
+    )
+
+
+def on_device(X: Any) -> bool:
+    """Whether an array lies in device memory."""
+    return hasattr(X, "__cuda_array_interface__")
+
+
+def row_blocks(driver: Driver, X: Any) -> Iterator[tuple[int, ARRAY]]:
+    """Rows of X on the device, some at a time: (number of the first, f4/f8 (rows, F))."""
+    itemsize = 4 if X.dtype == np.float32 else 8
+    step = max(1, BLOCK_BYTES // max(1, itemsize * X.shape[1]))
+    for first in range(0, X.shape[0] if X.shape[1] else 0, step):
+        part = X[first : first + step]
+        if not on_device(part):
+            host = part if isinstance(part, np.ndarray) else part.toarray()
+            part = driver.put(host, np.float32 if itemsize == 4 else np.float64)
+        yield first, part
+
+
+def columns(driver: Driver, X: Any) -> Iterator[ARRAY]:
+    """The columns of X one after another, f8 (n,) on the device; X is read once for a few of them."""
+    n, n_features = X.shape
+    step = max(1, min(n_features, COLUMN_BYTES // max(1, 8 * n)))
+    for feature in range(0, n_features, step):
+        count = min(step, n_features - feature)
+        values = driver.empty((count, n), np.float64)
+        for first, block in row_blocks(driver, X):
+            size = block.shape[0]
+            head = (block, *ints(block.itemsize), *longs(size), *ints(n_features, feature, count))
+            kernel = driver.kernel("encode", "take_columns")
+            driver.launch(kernel, size * count, 256, (*head, values, *longs(n, first)))
+        yield from (values[c] for c in range(count))

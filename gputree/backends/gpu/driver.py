@@ -1,0 +1,173 @@
+"""What the CUDA backend knows of a device: the array module, its sizes, compiled kernels. May import core and source.
+
+The array module is CuPy, or in the tests a stand-in that runs the same kernel text on the CPU. Of its arrays the backend
+allocates, copies, slices and sorts; all arithmetic is done by kernels.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.source import read_kernel
+from gputree.core.criteria import Criterion, TargetKind, c_text
+
+ARRAY = Any  # an array on the device
+OPTIONS = ("--fmad=false", "--std=c++17")  # contraction would round once where the CPU rounds twice
+KINDS = {TargetKind.COUNTS: 0, TargetKind.RAW_SUMS: 1, TargetKind.CENTRED_SUMS: 2}
+OLDEST = (7, 5)  # compute capability that CUDA 13 still serves
+BLOCKS = 16  # blocks of a plain launch for every multiprocessor, at most
+
+_modules: dict[tuple[Any, ...], Any] = {}  # compiled once in a process and device
+_compiling = threading.Lock()
+
+
+class DeviceError(RuntimeError):
+    """The device failed, or cannot do what is asked."""
+
+
+class DeviceMemoryError(DeviceError, MemoryError):
+    """The device's memory is used up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flavour:
+    """What a module of kernels is specialised for; None where its text does not depend on it."""
+
+    kind: TargetKind | None = None
+    weighted: bool = False
+    criterion: Criterion | None = None
+
+    def options(self) -> tuple[str, ...]:
+        """The compiler's options."""
+        if self.kind is None:
+            return OPTIONS
+        return (*OPTIONS, f"-DGT_KIND={KINDS[self.kind]}", f"-DGT_WEIGHTED={int(self.weighted)}")
+
+
+PLAIN = Flavour()
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What the device has: multiprocessors, bytes of shared memory of a block and of a multiprocessor."""
+
+    name: str
+    capability: tuple[int, int]
+    multiprocessors: int
+    shared_block: int
+    shared_multiprocessor: int
+
+
+@dataclass(slots=True)
+class Driver:
+    """The array module ``xp`` on one device, its kernels, and a memory pool of its own."""
+
+    xp: Any
+    device: int
+    sizes: Sizes
+    pool: Any
+    errors: tuple[type[Exception], ...]
+    dummies: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, xp: Any, device: int) -> Driver:
+        """Ask the device for its sizes; refuse one that is too old."""
+        found = xp.cuda.runtime.getDeviceProperties(device)
+        sizes = Sizes(
+            found["name"].decode(),
+            (found["major"], found["minor"]),
+            found["multiProcessorCount"],
+            found["sharedMemPerBlockOptin"],
+            found["sharedMemPerMultiprocessor"],
+        )
+        if sizes.capability < OLDEST:
+            has, least = (".".join(map(str, c)) for c in (sizes.capability, OLDEST))
+            raise DeviceError(f"{sizes.name} has compute capability {has}; at least {least} is needed: use device='cpu'")
+        errors = (xp.cuda.runtime.CUDARuntimeError, xp.cuda.driver.CUDADriverError)
+        return cls(xp, device, sizes, xp.cuda.MemoryPool(), errors)
+
+    @contextmanager
+    def use(self) -> Iterator[None]:
+        """Make the device current and allocate from the own pool; the device's errors become ours."""
+        try:
+            with self.xp.cuda.Device(self.device), self.xp.cuda.using_allocator(self.pool.malloc):
+                yield
+        except self.xp.cuda.memory.OutOfMemoryError as error:
+            raise DeviceMemoryError(
+                f"{self.sizes.name} has no memory left ({error}); free some, use fewer rows or device='cpu'"
+            ) from error
+        except self.errors as error:
+            raise DeviceError(f"{self.sizes.name} failed: {error}; start a new process or use device='cpu'") from error
+
+    def close(self) -> None:
+        """Give all memory back to the device."""
+        self.dummies.clear()
+        with self.use():
+            self.pool.free_all_blocks()
+
+    def free(self) -> int:
+        """Bytes that can still be allocated."""
+        free, _ = self.xp.cuda.runtime.memGetInfo()
+        return int(free) + int(self.pool.free_bytes())
+
+    # -- arrays
+
+    def put(self, values: Any, dtype: Any) -> ARRAY:
+        """Copy host values to the device."""
+        return self.xp.asarray(np.ascontiguousarray(values, dtype))
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> ARRAY:
+        """Garbage."""
+        return self.xp.empty(shape, dtype)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> ARRAY:
+        """Zeros."""
+        return self.xp.zeros(shape, dtype)
+
+    def nothing(self, dtype: Any) -> ARRAY:
+        """An array for an argument that a kernel does not read."""
+        name = np.dtype(dtype).name
+        if name not in self.dummies:
+            self.dummies[name] = self.xp.zeros(1, dtype)
+        return self.dummies[name]
+
+    # -- kernels
+
+    def kernel(self, file: str, name: str, flavour: Flavour = PLAIN) -> Any:
+        """A compiled kernel of ``kernels/<file>.cu``."""
+        key = (id(self.xp), self.device, file, flavour)
+        with _compiling:
+            if key not in _modules:
+                criterion = flavour.criterion
+                texts = {} if criterion is None else {"criterion.cuh": c_text(criterion)}
+                text = read_kernel(f"{file}.cu", texts)
+                _modules[key] = self.xp.RawModule(code=text, options=flavour.options())
+            return _modules[key].get_function(name)
+
+    def launch(self, kernel: Any, work: int, threads: int, args: tuple[Any, ...]) -> None:
+        """Launch a kernel whose threads share ``work`` among themselves."""
+        if work > 0:
+            blocks = max(1, min(-(-work // threads), BLOCKS * self.sizes.multiprocessors))
+            kernel((blocks,), (threads,), args)
+
+
+def ints(*values: Any) -> tuple[np.int32, ...]:
+    """Arguments of a kernel's ``int`` parameters."""
+    return tuple(np.int32(v) for v in values)
+
+
+def longs(*values: Any) -> tuple[np.int64, ...]:
+    """Arguments of a kernel's ``gt_i64`` parameters."""
+    return tuple(np.int64(v) for v in values)
+
+
+def starts(counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Running sums from 0, i8 (k + 1,)."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -1,0 +1,134 @@
+"""Rows move to the branches of their tests; what branches add up to. May import core."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.gpu.codes import NOWHERE, DeviceCodes
+from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs, starts
+from gputree.backends.gpu.shard import DeviceShard, DeviceTarget, Pending
+from gputree.core.splits import NO_SPLITS, Splits
+from gputree.core.target import Target
+
+TILE = 1024  # rows of a warp
+WARPS = 4  # of a block
+LARGEST = np.iinfo(np.int64).max
+
+
+def open_shard(codes: DeviceCodes, target: Target, trees: int) -> DeviceShard:
+    """Every tree takes all rows."""
+    driver, n = codes.driver, codes.n
+    on_device = DeviceTarget.of(driver, target)
+    if target.labels is not None and target.layout.n_outputs == 1:
+        args = (on_device.labels, codes.records, *ints(codes.words), *longs(n), *ints(codes.groups))
+        driver.launch(driver.kernel("encode", "put_labels"), n * codes.groups, 256, args)
+    rows = driver.empty(2 * n * trees, np.uint32)
+    driver.launch(driver.kernel("partition", "all_rows"), n * trees, 256, (rows, *longs(n, n * trees)))
+    tree, extent = np.arange(trees, dtype=np.int64), np.zeros((trees, target.layout.n_outputs, 2))
+    branch_of = driver.empty(n * trees, np.uint16)
+    return DeviceShard(codes, on_device, n * trees, rows, branch_of, tree * n, (tree + 1) * n, extent)
+
+
+def totals(shard: DeviceShard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Channels i8 (C, T) and extent f8 (T, O, 2) of the roots: tests with one branch."""
+    trees = shard.start.size
+    roots = replace(
+        NO_SPLITS,
+        node=np.arange(trees, dtype=np.int32),
+        feature=np.full(trees, -1, np.int32),
+        **{name: np.zeros(trees, np.int32) for name in ("kind", "cut", "missing")},
+        n_branches=np.ones(trees, np.int32),
+        lookup_ptr=np.zeros(trees + 1, np.int64),
+    )
+    channels = count_branches(shard, roots)
+    shard.extent = shard.pending.extent if shard.pending else shard.extent
+    shard.pending = None
+    return channels, shard.extent
+
+
+def count_branches(shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
+    """Channels i8 (C, branches) of the branches of splits; keeps what `move_rows` needs."""
+    driver, target = shard.driver, shard.target
+    start, size = shard.start[splits.node], shard.size(splits.node)
+    tiles, branch_ptr = starts(-(-size // TILE)), starts(splits.n_branches)
+    count_ptr = starts(np.diff(tiles) * splits.n_branches)
+    where = tuple(driver.put(a, np.int64) for a in (start, start + size, tiles, count_ptr, branch_ptr))
+    counts = driver.zeros(int(count_ptr[-1]), np.uint32)
+    all_ = int(branch_ptr[-1])
+    totals, sizes = blank_totals(driver, target, all_), driver.zeros(all_, np.int64)
+    args = (
+        *(*shard.gather(), *where, *ints(len(splits), TILE), *arguments(shard, splits), *target.channels, target.y),
+        *(*ints(target.layout.n_channels), *longs(shard.positions), shard.branch_of, counts, totals, sizes),
+    )
+    launch_warps(driver, driver.kernel("partition", "count_branches", target.flavour), int(tiles[-1]), args)
+    found, rows = totals.get(), sizes.get()
+    shard.pending = Pending(splits, where, counts, rows, extents(target, found, rows), int(tiles[-1]))
+    return np.ascontiguousarray(found[: target.layout.n_channels])
+
+
+def launch_warps(driver: Driver, kernel: Any, warps: int, args: tuple[Any, ...]) -> None:
+    """Launch a kernel whose warps share the work."""
+    driver.launch(kernel, 32 * warps, 32 * WARPS, args)
+
+
+def blank_totals(driver: Driver, target: DeviceTarget, branches: int) -> ARRAY:
+    """Channels, and of sums the least and greatest y, of branches to which no row was added."""
+    c, outputs = target.layout.n_channels, 0 if target.layout.counts else target.layout.n_outputs
+    blank = driver.zeros((c + 2 * outputs, branches), np.int64)
+    if outputs and branches:
+        blank[c : c + outputs].fill(LARGEST)
+        blank[c + outputs :].fill(-LARGEST - 1)
+    return blank
+
+
+def arguments(shard: DeviceShard, splits: Splits) -> tuple[ARRAY, ...]:
+    """The tests of splits as `count_branches` takes them."""
+    put, known = shard.driver.put, splits.feature >= 0
+    place = np.full(len(splits), NOWHERE, np.int32)
+    place[known] = shard.codes.place[splits.feature[known]]
+    return (
+        *(put(a, np.int32) for a in (place, splits.kind, splits.cut, splits.missing)),
+        put(splits.lookup_ptr, np.int64),
+        *(put(a, np.uint16) for a in (splits.lookup_code, splits.lookup_branch)),
+    )
+
+
+def extents(target: DeviceTarget, found: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Least and greatest y of branches f8 (branches, O, 2), 0 without rows; the kernel gives their integer images."""
+    outputs, c = target.layout.n_outputs, target.layout.n_channels
+    result = np.zeros((rows.size, outputs, 2))
+    if not target.layout.counts:
+        image = found[c:].reshape(2, outputs, rows.size)
+        bits = np.where(image < 0, image ^ np.int64(LARGEST), image)
+        result[rows > 0] = bits.view(np.float64).T[rows > 0]
+    return result
+
+
+def move_rows(shard: DeviceShard, splits: Splits, children: NDArray[np.int32]) -> None:
+    """Regroup rows by branch, keeping their order inside a branch; children i4 (branches,) are the new nodes."""
+    if shard.pending is None or shard.pending.splits is not splits:
+        count_branches(shard, splits)
+    ready, shard.pending = shard.pending, None
+    if ready is None or not children.size:
+        return
+    driver, start = shard.driver, shard.start[splits.node]
+    to = np.where(start < shard.positions, start + shard.positions, start - shard.positions)
+    first, stop, tiles, count_ptr, branch_ptr = ready.where
+    k, flavour = ints(len(splits)), shard.target.flavour
+    launch_warps(
+        driver,
+        driver.kernel("partition", "offsets", flavour),
+        len(splits),
+        (tiles, count_ptr, branch_ptr, *k, ready.counts),
+    )
+    args = (first, stop, driver.put(to, np.int64), tiles, count_ptr, branch_ptr, *k, *ints(TILE))
+    args = (*args, *longs(shard.positions), shard.branch_of, ready.counts, shard.rows)
+    launch_warps(driver, driver.kernel("partition", "move_rows", flavour), ready.tiles, args)
+    inside = starts(ready.rows)[:-1]
+    own = inside - np.repeat(inside[starts(splits.n_branches)[:-1]], splits.n_branches)
+    begin = np.repeat(to, splits.n_branches) + own
+    shard.place(children, begin, begin + ready.rows, ready.extent)

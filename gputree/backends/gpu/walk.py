@@ -1,0 +1,62 @@
+"""A forest on the device, and rows that walk down its trees. May import core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.gpu.codes import row_blocks
+from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs
+from gputree.core.forest import Forest
+
+NODE = np.dtype(
+    [("low", "f8"), ("feature", "i4"), ("first_child", "i4"), ("missing", "u2"), ("unseen", "u2"), ("kind", "i4")]
+)
+
+
+def put_forest(driver: Driver, forest: Forest) -> tuple[Any, ...]:
+    """The arguments that name a forest: compact nodes, lookups, roots."""
+    nodes = np.empty(forest.n_nodes, NODE)
+    for name in NODE.names or ():
+        nodes[name] = getattr(forest, name)
+    return (
+        driver.put(nodes.view(np.float64), np.float64),
+        driver.put(forest.lookup_ptr, np.int64),
+        driver.put(forest.lookup_code, np.uint16),
+        driver.put(forest.lookup_branch, np.uint16),
+        driver.put(forest.roots, np.int32),
+        *ints(forest.roots.size),
+    )
+
+
+def blocks(driver: Driver, forest: Forest, X: Any) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+    """Rows of X, some at a time: number of the first, how many, and the arguments of a kernel that walks."""
+    trees = put_forest(driver, forest)
+    for first, block in row_blocks(driver, X):
+        size = block.shape[0]
+        yield first, size, (*trees, block, *ints(block.itemsize), *longs(size), *ints(X.shape[1]))
+
+
+def apply(driver: Driver, forest: Forest, X: Any) -> NDArray[np.int32]:
+    """Leaves i4 (n, T)."""
+    trees = forest.roots.size
+    leaves = np.empty((X.shape[0], trees), np.int32)
+    for first, size, args in blocks(driver, forest, X):
+        out = driver.empty((size, trees), np.int32)
+        driver.launch(driver.kernel("predict", "apply_forest"), size * trees, 256, (*args, out))
+        leaves[first : first + size] = out.get()
+    return leaves
+
+
+def predict(driver: Driver, forest: Forest, X: Any) -> NDArray[np.float64]:
+    """Sums of the leaf values of all trees, f8 (n, O')."""
+    outputs = forest.value.shape[1]
+    total, value = np.empty((X.shape[0], outputs)), driver.put(forest.value, np.float64)
+    for first, size, args in blocks(driver, forest, X):
+        out: ARRAY = driver.zeros((size, outputs), np.float64)
+        driver.launch(driver.kernel("predict", "predict_forest"), size, 256, (*args, value, *ints(outputs), out))
+        total[first : first + size] = out.get()
+    return total

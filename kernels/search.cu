@@ -1,0 +1,353 @@
+// From tables to the best test of every slot. The order of operations is that of gputree/core/scores.py, the order of
+// candidates that of gputree/backends/scan.py: a higher score, then missing values to the right, then the lowest cut
+// ("missing against known" is the highest), then missing values to the left.
+//
+// A pair is a slot and one of its m features: pair = slot * m + number. A warp searches a pair, 32 cells a step:
+//   cells  | missing | code 3 | code 4 | code 9 | ...      lane = cell
+//   left     .         scan of the channels over the known cells; right = the node's channels - left
+
+#include "cells.cuh"
+#include "criterion.cuh"
+
+enum { GT_RIGHT = 0, GT_ALONE = 1, GT_LEFT = 2 };  // where missing values go: families of candidates in order
+enum { GT_FAMILY = 1 << 17 };                      // rank = family * GT_FAMILY + cell; lower is better among equals
+
+static __device__ __forceinline__ double gt_fold(double total, double term) {
+    return GT_FOLD_MAX ? (total < term ? term : total) : total + term;
+}
+
+static __device__ __forceinline__ int gt_channels_of(const int* sizes, int o) {
+    return GT_KIND == GT_COUNTS ? sizes[o] : 1;
+}
+
+// The nodes' own terms, see scan.Nodes. Grid: any; a thread takes slots.
+extern "C" __global__ void __launch_bounds__(128)
+    describe_slots(const gt_i64* stats,   // IN (n_channels, k)
+                   int k, int outputs, const int* sizes,
+                   const double* scales,  // IN (outputs,)
+                   gt_i64* weight,        // OUT (k,)
+                   gt_i64* mean,          // OUT (outputs, k)
+                   double* own,           // OUT (outputs, k) value of the node itself
+                   double* cancels) {     // OUT (k,) size of what cancels
+    for (int slot = (int)GT_THREAD; slot < k; slot += (int)GT_THREADS) {
+        gt_i64 total = stats[slot];
+        for (int c = 1; GT_KIND == GT_COUNTS && c < sizes[0]; ++c) total += stats[(gt_i64)c * k + slot];
+        weight[slot] = total;
+        double size = 0.0;
+        int channel = GT_KIND == GT_COUNTS ? 0 : 1;
+        for (int o = 0; o < outputs; ++o) {
+            const gt_i64 s = stats[(gt_i64)channel * k + slot], n = total > 1 ? total : 1;
+            const gt_i64 m = GT_KIND == GT_CENTRED_SUMS ? s / n - (s % n < 0) : 0;  // rounds down
+            double fold = 0.0;
+            mean[(gt_i64)o * k + slot] = m;
+            size += gt_scale((double)total, gt_float(s, total, m, scales[o]));
+            for (int c = 0; c < gt_channels_of(sizes, o); ++c, ++channel) {
+                const double X = gt_float(stats[(gt_i64)channel * k + slot], total, m, scales[o]);
+                fold = gt_fold(fold, gt_term(X, (double)total, X, (double)total));
+            }
+            own[(gt_i64)o * k + slot] = gt_branch(fold, (double)total, (double)total);
+        }
+        cancels[slot] = size;
+    }
+}
+
+// What search kernels know of a slot.
+struct GtSlot {
+    const gt_i64* stats;  // (n_channels, k) from this slot on
+    const gt_i64* mean;   // (outputs, k)
+    const double* own;    // (outputs, k)
+    const double* scales;
+    const int* sizes;
+    int k, outputs, n_channels;
+    gt_i64 weight;
+    double cancels;
+    __device__ __forceinline__ gt_i64 count(gt_i64 whole) const {
+        return GT_WEIGHTED ? stats[(gt_i64)(n_channels - 1) * k] : whole;
+    }
+};
+
+// What a candidate must respect, see splits.Limits; `sign` of this feature's monotone constraint, bounds of the slot.
+struct GtLimits {
+    gt_i64 min_rows, min_weight;
+    int positive, sign;
+    double lower, upper;
+    __device__ __forceinline__ bool held(double a, double b) const {
+        const double least = b < a ? b : a, most = a < b ? b : a;
+        return sign == 0 || (least >= lower && most <= upper && (sign > 0 ? a <= b : a >= b));
+    }
+};
+
+// Two ways to cut behind a lane's cell: missing values right (0) and left (1).
+struct GtCut {
+    gt_i64 weight[2];
+    bool fine[2];
+    double score[2], gain[2];
+};
+
+// Gains and scores of the lanes' cuts; moves `carry` (n_channels,), which only the last lane uses, on by 32 cells.
+static __device__ void gt_score(const GtSlot& slot, const GtLimits& limits, const GtCells& view, int i, bool known,
+                                bool missing, bool begun, gt_i64* carry, GtCut& cut) {
+    const double N = (double)slot.weight;
+    double info[2] = {0.0, 0.0}, n[2][2], level[2][2] = {{0.0, 0.0}, {0.0, 0.0}};
+    for (int d = 0; d < 2; ++d) {
+        n[d][0] = (double)cut.weight[d], n[d][1] = (double)(slot.weight - cut.weight[d]);
+        cut.gain[d] = 0.0;
+    }
+    int channel = GT_KIND == GT_COUNTS ? 0 : 1;
+    for (int o = 0; o < slot.outputs; ++o) {
+        const gt_i64 mean = slot.mean[(gt_i64)o * slot.k];
+        double fold[2][2] = {{0.0, 0.0}, {0.0, 0.0}};
+        for (const int end = channel + gt_channels_of(slot.sizes, o); channel < end; ++channel) {
+            const gt_i64 whole = slot.stats[(gt_i64)channel * slot.k];
+            if (GT_KIND == GT_COUNTS && whole == 0) continue;  // every criterion's term of a class without rows is 0
+            const gt_i64 before = begun && GT_LANE == 31 ? carry[channel] : 0;
+            gt_i64 left = gt_scan(known ? view.get(channel, i) : 0) + __shfl_sync(GT_EVERYONE, before, 31);
+            if (GT_LANE == 31) carry[channel] = left;
+            const double X = gt_float(whole, slot.weight, mean, slot.scales[o]);
+            for (int d = 0; d < 1 + missing; ++d) {
+                if (d) left += view.get(channel, 0);
+                const gt_i64 rest = slot.weight - cut.weight[d];
+                const double x = gt_float(left, cut.weight[d], mean, slot.scales[o]);
+                const double y = GT_KIND == GT_COUNTS ? X - x : gt_float(whole - left, rest, mean, slot.scales[o]);
+                fold[d][0] = gt_fold(fold[d][0], gt_term(x, n[d][0], X, N));
+                fold[d][1] = gt_fold(fold[d][1], gt_term(y, n[d][1], X, N));
+                if (GT_KIND != GT_COUNTS && limits.positive) cut.fine[d] &= left > 0 && whole - left > 0;
+                if (channel == 1) level[d][0] = (double)left / n[d][0], level[d][1] = (double)(whole - left) / n[d][1];
+            }
+        }
+        for (int d = 0; d < 1 + missing; ++d) {
+            double more = 0.0 + gt_branch(fold[d][0], n[d][0], N);
+            more += gt_branch(fold[d][1], n[d][1], N);
+            more -= slot.own[(gt_i64)o * slot.k];
+            cut.gain[d] += more;
+        }
+    }
+    for (int d = 0; d < 1 + missing; ++d) {
+        info[d] = 0.0 + gt_info(n[d][0], N);
+        info[d] += gt_info(n[d][1], N);
+        cut.score[d] = gt_grid(gt_final(cut.gain[d], info[d], N), slot.cancels);
+        cut.fine[d] &= limits.held(level[d][0], level[d][1]);
+    }
+}
+
+// The first or last (`by` = 1 or -1) cell from `i` on, with i in 0 .. width - 1, that holds a known value; -1 if none.
+static __device__ __forceinline__ int gt_next(const GtCells& view, const int* sizes, int i, int by) {
+    for (; i >= 0 && i < view.width; i += 32 * by) {
+        const int mine = i + by * (int)GT_LANE;
+        const bool inside = mine >= 0 && mine < view.width;
+        const bool met = inside && view.code_at(mine) != GT_MISSING && view.weight(mine, sizes[0]) > 0;
+        const unsigned found = __ballot_sync(GT_EVERYONE, met);
+        if (found) return i + by * (__ffs((int)found) - 1);
+    }
+    return -1;
+}
+
+// The last cell with a known value that is not above the drawn threshold, which is given too; -1 if nothing is known.
+static __device__ __forceinline__ int gt_drawn_cell(const GtCells& view, const int* sizes, const GtDraw& random,
+                                                    double* drawn) {
+    const int first = gt_next(view, sizes, 0, 1), last = gt_next(view, sizes, view.width - 1, -1);
+    if (first < 0) return -1;
+    *drawn = random.threshold(random.value(view.code_at(first)), random.value(view.code_at(last)));
+    int at = -1;
+    for (int i = first; i <= last; i += 32) {
+        const int mine = i + (int)GT_LANE;
+        const bool met = mine <= last && view.weight(mine, sizes[0]) > 0;
+        const unsigned below = __ballot_sync(GT_EVERYONE, met && random.value(view.code_at(mine)) <= *drawn);
+        if (below) at = i + 31 - __clz((int)below);
+    }
+    return at;
+}
+
+// The best cut of a warp's pair: score, gain and rank in every lane; rank -1: none. `only` >= 0: that cell alone.
+static __device__ void gt_best_cut(const GtSlot& slot, const GtLimits& limits, const GtCells& view, int only,
+                                   bool random, gt_i64* carry, GtBest& best) {
+    const bool missing = view.code_at(0) == GT_MISSING && view.weight(0, slot.sizes[0]) > 0;
+    const gt_i64 missing_weight = missing ? view.weight(0, slot.sizes[0]) : 0;
+    const gt_i64 missing_rows = !missing || !GT_WEIGHTED ? missing_weight : view.get(slot.n_channels - 1, 0);
+    const gt_i64 known = slot.weight - missing_weight, rows = slot.count(slot.weight);
+    gt_i64 weight_before = 0, rows_before = 0;
+    bool begun = false;
+    for (int first = 0; first < view.width; first += 32) {
+        const int i = first + (int)GT_LANE;
+        const bool inside = i < view.width && view.code_at(i) != GT_MISSING;
+        const gt_i64 own = inside ? view.weight(i, slot.sizes[0]) : 0;
+        if (!__any_sync(GT_EVERYONE, own > 0)) continue;
+        const gt_i64 weight = weight_before + gt_scan(own);
+        const gt_i64 count =
+            GT_WEIGHTED ? rows_before + gt_scan(inside ? view.get(slot.n_channels - 1, i) : 0) : weight;
+        weight_before = __shfl_sync(GT_EVERYONE, weight, 31), rows_before = __shfl_sync(GT_EVERYONE, count, 31);
+        GtCut cut;
+        for (int d = 0; d < 2; ++d) {
+            const gt_i64 w = weight + (d ? missing_weight : 0), c = count + (d ? missing_rows : 0);
+            const bool inner = weight < known && (!random || i == only);
+            cut.weight[d] = w;
+            cut.fine[d] = own > 0 && (inner || (d == 0 && weight == known)) && (missing || (d == 0 && inner));
+            cut.fine[d] &= c >= limits.min_rows && rows - c >= limits.min_rows;
+            cut.fine[d] &= w >= limits.min_weight && slot.weight - w >= limits.min_weight;
+        }
+        gt_score(slot, limits, view, i, inside, missing, begun, carry, cut);
+        begun = true;
+        for (int d = 0; d < 1 + missing; ++d) {
+            const int rank = (d ? GT_LEFT : weight == known ? GT_ALONE : GT_RIGHT) * GT_FAMILY + i;
+            const bool better = best.rank < 0 || cut.score[d] > best.score ||
+                                (cut.score[d] == best.score && rank < best.rank);
+            if (cut.fine[d] && better) best.score = cut.score[d], best.gain = cut.gain[d], best.rank = rank;
+        }
+    }
+    for (int by = 16; by > 0; by >>= 1) {
+        const double score = __shfl_xor_sync(GT_EVERYONE, best.score, by);
+        const double gain = __shfl_xor_sync(GT_EVERYONE, best.gain, by);
+        const int rank = __shfl_xor_sync(GT_EVERYONE, best.rank, by);
+        const bool better = best.rank < 0 || score > best.score || (score == best.score && rank < best.rank);
+        if (rank >= 0 && better) best.score = score, best.gain = gain, best.rank = rank;
+    }
+}
+
+// Write the test that a best cut stands for.
+static __device__ void gt_describe(const GtSlot& slot, const GtCells& view, int scan, bool exact, const double* values,
+                                   const double* edges, double drawn, GtBest& best) {
+    const int family = best.rank / GT_FAMILY, i = best.rank % GT_FAMILY;
+    const bool missing = view.code_at(0) == GT_MISSING && view.weight(0, slot.sizes[0]) > 0;
+    const bool subset = scan == GT_SUBSETS || scan == GT_ONE_SUBSET;
+    best.branches = 2, best.missing = missing ? family != GT_LEFT : GT_NOT_MET;
+    best.kind = subset && family != GT_ALONE ? GT_LOOKUP : GT_TEST;
+    best.cut = 0, best.low = 0.0, best.rank = i + !missing;
+    if (family == GT_ALONE) {
+        best.low = GT_DOUBLE(0x7FF0000000000000LL);  // infinity
+        for (int q = 0; q < view.width; ++q) best.cut = max(best.cut, view.code_at(subset ? q : i));
+    } else if (!subset) {
+        const int cut = view.code_at(i), follow = view.code_at(gt_next(view, slot.sizes, i + 1, 1));
+        const double a = values[cut], b = values[follow], t = a / 2 + b / 2;
+        best.cut = cut;
+        best.low = !exact ? edges[(cut + follow - 1) / 2] : scan == GT_ONE_CUT ? drawn : t >= a && t < b ? t : a;
+    }
+}
+
+// The best cut of every pair that is searched by cuts. Grid: any; a warp takes pairs.
+extern "C" __global__ void __launch_bounds__(128)
+    search_cuts(const gt_cell* table, const gt_i64* first, const gt_i64* end, const unsigned short* code,
+                gt_i64 n_cells, const int* cell_of, int k, int m, int n_channels, int sparse,
+                const int* features, const int* place_of, int lists, const int* scans,
+                int outputs, const int* sizes, const double* scales, const gt_i64* mean, const gt_u64* key,
+                const unsigned* order, const int* ranked,
+                const gt_i64* stats, const gt_i64* weight, const double* own, const double* cancels,
+                const double* bounds,       // IN (2, k)
+                gt_i64 min_rows, gt_i64 min_weight, int positive,
+                const signed char* signs,   // IN (F,) monotone constraints
+                const double* values, const double* edges, const gt_i64* offset, const unsigned char* exact,
+                gt_i64* carries,            // (warps, n_channels)
+                GtBest* best) {             // OUT (k * m,) zeros before
+    gt_i64* carry = carries + GT_WARP * n_channels;
+    for (gt_i64 pair = GT_WARP; pair < (gt_i64)k * m; pair += GT_WARPS) {
+        int f;
+        const int scan = gt_scan_of(features, place_of, lists, pair, m, scans, sparse, &f);
+        if (scan == GT_NO_SCAN || scan == GT_BRANCHES) continue;
+        const gt_i64 s = pair / m;
+        GtCells view = gt_cells(table, sparse ? first : nullptr, end, code, n_cells, cell_of, pair, m, n_channels);
+        if (scan == GT_SUBSETS || scan == GT_ONE_SUBSET) {
+            view.order = order + gt_place(sparse ? first : nullptr, cell_of, pair, m);
+            view.width = ranked[pair];
+        }
+        if (view.width == 0) continue;
+        const GtSlot slot = {stats + s, mean + s, own + s, scales, sizes, k, outputs, n_channels, weight[s], cancels[s]};
+        const GtLimits limits = {min_rows, min_weight, positive, signs[f], bounds[s], bounds[k + s]};
+        const bool random = scan == GT_ONE_CUT || scan == GT_ONE_SUBSET;
+        const GtDraw draw = {key[s], values + offset[f], f, scan};
+        double drawn = 0.0;
+        const int only = random ? gt_drawn_cell(view, sizes, draw, &drawn) : -1;
+        GtBest found = {0.0, 0.0, 0.0, f, 0, 0, 0, 0, -1};
+        gt_best_cut(slot, limits, view, only, random, carry, found);
+        if (found.rank < 0) continue;
+        gt_describe(slot, view, scan, exact[f], values + offset[f], edges + offset[f], drawn, found);
+        if (GT_LANE == 0) best[pair] = found;
+    }
+}
+
+// The test with a branch for each category, of every pair that is searched so. Grid: any; a warp takes pairs.
+extern "C" __global__ void __launch_bounds__(128)
+    search_branches(const gt_cell* table, const gt_i64* first, const gt_i64* end, const unsigned short* code,
+                    gt_i64 n_cells, const int* cell_of, int k, int m, int n_channels, int sparse,
+                    const int* features, const int* place_of, int lists, const int* scans,
+                    int outputs, const int* sizes, const double* scales, const gt_i64* mean,
+                    const gt_i64* stats, const gt_i64* weight, const double* own, const double* cancels,
+                    gt_i64 min_rows, gt_i64 min_weight, int positive, gt_i64 max_branches, int two_branches,
+                    const gt_i64* declared,  // IN (F,) categories declared
+                    GtBest* best) {          // OUT (k * m,) zeros before
+    for (gt_i64 pair = GT_WARP; pair < (gt_i64)k * m; pair += GT_WARPS) {
+        int f;
+        const int scan = gt_scan_of(features, place_of, lists, pair, m, scans, sparse, &f);
+        if (scan != GT_BRANCHES) continue;
+        const gt_i64 s = pair / m;
+        const GtCells view =
+            gt_cells(table, sparse ? first : nullptr, end, code, n_cells, cell_of, pair, m, n_channels);
+        if (view.width == 0) continue;
+        const double N = (double)weight[s];
+        double gain = 0.0, info = 0.0;
+        bool fine = true;
+        gt_i64 met = 0;
+        int channel = GT_KIND == GT_COUNTS ? 0 : 1;
+        for (int o = 0; o < outputs; channel += gt_channels_of(sizes, o), ++o) {
+            const gt_i64 m_o = mean[(gt_i64)o * k + s];
+            double more = 0.0;
+            met = 0, info = 0.0;
+            for (int i0 = 0; i0 < view.width; i0 += 32) {
+                const int i = i0 + (int)GT_LANE;
+                const gt_i64 w = i < view.width ? view.weight(i, sizes[0]) : 0;
+                double fold = 0.0;
+                for (int c = channel; w > 0 && c < channel + gt_channels_of(sizes, o); ++c) {
+                    const double X = gt_float(stats[(gt_i64)c * k + s], weight[s], m_o, scales[o]);
+                    fold = gt_fold(fold, gt_term(gt_float(view.get(c, i), w, m_o, scales[o]), (double)w, X, N));
+                }
+                const gt_i64 rows = GT_WEIGHTED && w > 0 ? view.get(n_channels - 1, i) : w;
+                fine &= w == 0 || (w >= min_weight && rows >= min_rows);
+                if (GT_KIND != GT_COUNTS && positive) fine &= w == 0 || view.get(channel, i) > 0;
+                const double value = w > 0 ? gt_branch(fold, (double)w, N) : 0.0, own_info = gt_info((double)w, N);
+                const unsigned cells = __ballot_sync(GT_EVERYONE, w > 0);
+                met += __popc(cells);
+                for (int q = 0; q < 32; ++q) {  // in order: a sum by shuffles would round otherwise
+                    const double v = __shfl_sync(GT_EVERYONE, value, q), h = __shfl_sync(GT_EVERYONE, own_info, q);
+                    if (cells >> q & 1) more += v, info += h;
+                }
+            }
+            gain += more - own[(gt_i64)o * k + s];
+        }
+        const bool missing = view.code_at(0) == GT_MISSING && view.weight(0, sizes[0]) > 0;
+        const gt_i64 count = declared[f] > 0 ? declared[f] + missing : met;
+        fine &= met >= 2 && (count == 2 || !two_branches) && (max_branches < 0 || count <= max_branches);
+        if (!__all_sync(GT_EVERYONE, fine) || GT_LANE != 0) continue;
+        best[pair] = {gt_grid(gt_final(gain, info, N), cancels[s]), gain, 0.0, f, GT_LOOKUP, 0,
+                      missing ? (int)count - 1 : GT_NOT_MET, (int)count, 0};
+    }
+}
+
+// The best feature of every slot: of every `turn` features in a row the first that hold a test; then the higher score;
+// then the lower feature. See splits.choose. Grid: any; a warp takes slots.
+extern "C" __global__ void __launch_bounds__(128)
+    best_of_slots(const GtBest* best,   // IN (k, m)
+                  int k, int m, int turn,
+                  GtBest* chosen,       // OUT (k,) branches = 0 where no test is found
+                  gt_i64* pair) {       // OUT (k,)
+    for (gt_i64 slot = GT_WARP; slot < k; slot += GT_WARPS) {
+        int at = -1, feature = 0;
+        double score = 0.0;
+        for (int begin = 0; begin < m && at < 0; begin += turn) {
+            for (int j = begin + (int)GT_LANE; j < min(begin + turn, m); j += 32) {
+                const GtBest& mine = best[slot * m + j];
+                const bool better = at < 0 || mine.score > score || (mine.score == score && mine.feature < feature);
+                if (mine.branches > 0 && better) at = j, score = mine.score, feature = mine.feature;
+            }
+            for (int by = 16; by > 0; by >>= 1) {
+                const int other = __shfl_xor_sync(GT_EVERYONE, at, by);
+                const int other_feature = __shfl_xor_sync(GT_EVERYONE, feature, by);
+                const double other_score = __shfl_xor_sync(GT_EVERYONE, score, by);
+                const bool better =
+                    at < 0 || other_score > score || (other_score == score && other_feature < feature);
+                if (other >= 0 && better) at = other, score = other_score, feature = other_feature;
+            }
+        }
+        if (GT_LANE != 0) continue;
+        GtBest none = {0.0, 0.0, 0.0, -1, 0, 0, 0, 0, 0};
+        chosen[slot] = at < 0 ? none : best[slot * m + at];
+        pair[slot] = at < 0 ? -1 : slot * m + at;
+    }
+}
