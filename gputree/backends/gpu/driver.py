@@ -22,9 +22,9 @@ ARRAY = Any  # an array on the device
 OPTIONS = ("--fmad=false", "--std=c++17")  # contraction would round once where the CPU rounds twice
 KINDS = {TargetKind.COUNTS: 0, TargetKind.RAW_SUMS: 1, TargetKind.CENTRED_SUMS: 2}
 OLDEST = (7, 5)  # compute capability that CUDA 13 still serves
+SHARED_BYTES = 48 << 10  # of a block without asking
 BLOCKS = 16  # blocks of a plain launch for every multiprocessor, at most
 
-_modules: dict[tuple[Any, ...], Any] = {}  # compiled once in a process and device
 _compiling = threading.Lock()
 
 
@@ -74,11 +74,12 @@ class Driver:
     sizes: Sizes
     pool: Any
     errors: tuple[type[Exception], ...]
+    compiled: dict[Any, Any]
     dummies: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, xp: Any, device: int) -> Driver:
-        """Ask the device for its sizes; refuse one that is too old."""
+    def of(cls, xp: Any, device: int, compiled: dict[Any, Any] | None = None) -> Driver:
+        """Ask the device for its sizes; refuse one that is too old. ``compiled`` holds kernels of earlier drivers."""
         found = xp.cuda.runtime.getDeviceProperties(device)
         sizes = Sizes(
             found["name"].decode(),
@@ -91,7 +92,7 @@ class Driver:
             has, least = (".".join(map(str, c)) for c in (sizes.capability, OLDEST))
             raise DeviceError(f"{sizes.name} has compute capability {has}; at least {least} is needed: use device='cpu'")
         errors = (xp.cuda.runtime.CUDARuntimeError, xp.cuda.driver.CUDADriverError)
-        return cls(xp, device, sizes, xp.cuda.MemoryPool(), errors)
+        return cls(xp, device, sizes, xp.cuda.MemoryPool(), errors, {} if compiled is None else compiled)
 
     @contextmanager
     def use(self) -> Iterator[None]:
@@ -142,14 +143,22 @@ class Driver:
 
     def kernel(self, file: str, name: str, flavour: Flavour = PLAIN) -> Any:
         """A compiled kernel of ``kernels/<file>.cu``."""
-        key = (id(self.xp), self.device, file, flavour)
+        key = (self.device, file, flavour)
         with _compiling:
-            if key not in _modules:
-                criterion = flavour.criterion
-                texts = {} if criterion is None else {"criterion.cuh": c_text(criterion)}
-                text = read_kernel(f"{file}.cu", texts)
-                _modules[key] = self.xp.RawModule(code=text, options=flavour.options())
-            return _modules[key].get_function(name)
+            if (key, name) not in self.compiled:
+                if key not in self.compiled:
+                    criterion = flavour.criterion
+                    texts = {} if criterion is None else {"criterion.cuh": c_text(criterion)}
+                    text = read_kernel(f"{file}.cu", texts)
+                    self.compiled[key] = self.xp.RawModule(code=text, options=flavour.options())
+                self.compiled[key, name] = self.compiled[key].get_function(name)
+            return self.compiled[key, name]
+
+    def allow_shared(self, kernel: Any, nbytes: int) -> None:
+        """Let a kernel take this much shared memory; asked once, for the call may wait for the device."""
+        with _compiling:
+            if nbytes > self.compiled.get(id(kernel), SHARED_BYTES):
+                kernel.max_dynamic_shared_size_bytes = self.compiled[id(kernel)] = nbytes
 
     def launch(self, kernel: Any, work: int, threads: int, args: tuple[Any, ...]) -> None:
         """Launch a kernel whose threads share ``work`` among themselves."""

@@ -87,7 +87,7 @@ class Chunk:
             shares = how.shares(driver.sizes.multiprocessors, driver.sizes.shared_multiprocessor, int(tiles[-1]))
             sizes = ints(codes, how.lanes, how.own, how.channels, how.columns, shares)
             kernel = driver.kernel("histogram", "count_shared", target.flavour)
-            kernel.max_dynamic_shared_size_bytes = how.nbytes
+            driver.allow_shared(kernel, how.nbytes)
             args = (*self.gather(which, tiles, TILE), *sizes, *target.channels, *ints(channels), table)
             kernel((shares * how.parts,), (THREADS,), args, shared_mem=how.nbytes)
         if not many.all():
