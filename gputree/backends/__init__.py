@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 from dataclasses import dataclass
 
 from gputree.backends.protocol import Backend
 
 DEVICES = ("auto", "cpu", "cuda")
+AUTO_CELLS = 1 << 22  # rows x columns from which "auto" asks for a GPU: below, the CPU is done before one has started
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +36,21 @@ def choose(device: str, work: int) -> Backend:
         If it is known but cannot be used here.
     """
     wanted = (os.environ.get("GPUTREE_DEVICE", "auto") if device == "auto" else device) or "auto"
-    if wanted.split(":")[0] not in DEVICES or (":" in wanted and not wanted.startswith("cuda:")):
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", wanted):
         source = "" if device != "auto" else " (from the environment variable GPUTREE_DEVICE)"
         raise ValueError(f"device={wanted!r}{source} must be 'auto', 'cpu', 'cuda' or 'cuda:<number>'")
-    if wanted.startswith("cuda"):
-        raise RuntimeError(f"device={wanted!r} cannot be used: {cuda_reason()}; use device='cpu' or 'auto'")
     from gputree.backends.oracle import Oracle
 
-    return Oracle()
+    if wanted == "cpu" or (wanted == "auto" and (work < AUTO_CELLS or importlib.util.find_spec("cupy") is None)):
+        return Oracle()
+    from gputree.backends.cuda import open_cuda
+
+    try:
+        return open_cuda("cuda" if wanted == "auto" else wanted)
+    except RuntimeError as error:
+        if wanted == "auto":
+            return Oracle(note=f"CuPy is installed, but {error}")
+        raise RuntimeError(f"device={wanted!r} cannot be used: {error}; use device='cpu' or 'auto'") from error
 
 
 def choose_or_cpu(device: str, work: int) -> Backend:
@@ -52,11 +61,6 @@ def choose_or_cpu(device: str, work: int) -> Backend:
         return choose("cpu", work)
 
 
-def cuda_reason() -> str:
-    """Why the CUDA backend cannot be used."""
-    return "this version of gputree has no CUDA backend yet"
-
-
 def report() -> list[Availability]:
     """Every backend and whether it can run here."""
     numba = "installed" if importlib.util.find_spec("numba") else "not installed"
@@ -65,5 +69,17 @@ def report() -> list[Availability]:
         Availability(
             "jit", "cpu", False, f"this version of gputree has no compiled CPU backend yet (Numba is {numba})"
         ),
-        Availability("cuda", "cuda", False, cuda_reason()),
+        report_cuda(),
     ]
+
+
+def report_cuda() -> Availability:
+    """The current CUDA device by name, or why there is none."""
+    from gputree.backends.cuda import open_cuda
+
+    try:
+        backend = open_cuda("cuda")
+    except RuntimeError as error:
+        return Availability("cuda", "cuda", False, str(error))
+    backend.close()
+    return Availability("cuda", f"{backend.device} ({backend.driver.sizes.name})", True, "")

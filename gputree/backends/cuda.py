@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 
 from gputree.backends.gpu import codes, rows, walk
 from gputree.backends.gpu.codes import DeviceCodes
-from gputree.backends.gpu.driver import DeviceError, Driver
+from gputree.backends.gpu.driver import Driver
 from gputree.backends.gpu.search import Searcher
 from gputree.backends.gpu.shard import DeviceShard
 from gputree.backends.gpu.tables import chunks
 from gputree.backends.oracle import Oracle
-from gputree.backends.protocol import Bags, CodeSpec, Work
-from gputree.backends.shard import Shard
+from gputree.backends.protocol import Bags, CodeSpec, DeviceError, Work
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.schema import Cuts, Kind, sorted_cuts
@@ -44,6 +43,7 @@ class Cuda:
     """The backend of one CUDA device."""
 
     name = "cuda"
+    note = ""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
@@ -149,7 +149,7 @@ class Cuda:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Once a fit, on the host: a criterion's loss is a function of NumPy arrays."""
         with self.driver.use():
-            grouped = Shard(shard.codes, shard.target.host, shard.rows.get(), shard.start, shard.stop)
+            grouped = shard.grouped()
         return Oracle().residuals(grouped, nodes, value, criterion)
 
     def apply(self, forest: Forest, X: Any) -> NDArray[np.int32]:
@@ -163,9 +163,7 @@ class Cuda:
             return walk.predict(self.driver, forest, X)
 
 
-def candidates(
-    tests: list[NDArray[Any]], lookups: list[Any], shape: tuple[int, int]
-) -> Candidates:
+def candidates(tests: list[NDArray[Any]], lookups: list[Any], shape: tuple[int, int]) -> Candidates:
     """The protocol's record of tests found chunk by chunk."""
     found = np.concatenate(tests)
     pair, code, branch = (np.concatenate(part) for part in zip(*lookups, strict=True))
@@ -185,6 +183,9 @@ def candidates(
     )
 
 
+COMPILED: dict[Any, Any] = {}  # kernels of this process, by device
+
+
 def open_cuda(device: str) -> Cuda:
     """The backend of ``"cuda"`` (the current device) or ``"cuda:<number>"``.
 
@@ -197,18 +198,20 @@ def open_cuda(device: str) -> Cuda:
     try:
         count = cupy.cuda.runtime.getDeviceCount()
         number = int(device.partition(":")[2]) if ":" in device else cupy.cuda.runtime.getDevice()
+        if number >= count:
+            raise DeviceError(f"there are {count} CUDA devices, numbered from 0")
+        return Cuda(Driver.of(cupy, number, COMPILED))
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise DeviceError(f"no CUDA device: {error}") from error
-    if number >= count:
-        raise DeviceError(f"device {number} does not exist; there are {count}, numbered from 0")
-    return Cuda(Driver.of(cupy, number))
+        forked = "initialization error" in str(error)
+        hint = ": a process that was forked after CUDA was used cannot use it; start it with 'spawn'" if forked else ""
+        raise DeviceError(f"there is no CUDA device or driver ({error}{hint})") from error
 
 
 def import_cupy() -> Any:
     """CuPy, or why it cannot be had."""
     try:
         import cupy
-    except ImportError as error:
-        extras = "pip install 'gputree[cuda13]' (driver 580 or newer) or 'gputree[cuda12]'"
-        raise DeviceError(f"CuPy cannot be imported ({error}): {extras}") from error
+    except Exception as error:  # a broken installation raises whatever it likes
+        extras = "'gputree[cuda13]' (a driver of version 580 or later) or 'gputree[cuda12]'"
+        raise DeviceError(f"CuPy cannot be imported ({error}): pip install {extras}") from error
     return cupy

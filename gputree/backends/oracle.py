@@ -83,8 +83,12 @@ class Oracle:
     name = "numpy"
     device = "cpu"
 
-    def __init__(self) -> None:
+    def __init__(self, note: str = "") -> None:
+        self.note = note
         self.work = Work()
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def edges(self, X: NDArray[Any], spec: CodeSpec, weight: NDArray[np.int64] | None) -> tuple[Cuts, ...]:
         """Codes of every column from all rows."""

@@ -18,6 +18,15 @@ from gputree.core.schema import Cuts, Schema
 from gputree.core.splits import Candidates, Search, Slots, Splits
 from gputree.core.target import Target
 
+
+class DeviceError(RuntimeError):
+    """A device failed, or cannot do what is asked."""
+
+
+class DeviceMemoryError(DeviceError, MemoryError):
+    """A device's memory is used up: a smaller table may still fit."""
+
+
 SHARD = Any  # rows, their codes and channels, and the rows of every node so far
 TABLE = Any  # channels by (slot, feature, code present in the slot)
 
@@ -60,7 +69,11 @@ class Backend(Protocol):
 
     name: str
     device: str
+    note: str  # why "auto" chose it although something faster is installed, else ""
     work: Work
+
+    def close(self) -> None:
+        """Give back what is held outside of Python's memory; handles are of no use afterwards."""
 
     def edges(self, X: NDArray[Any], spec: CodeSpec, weight: NDArray[np.int64] | None) -> tuple[Cuts, ...]:
         """X f4/f8 (n, F), dense or sparse, NaN = missing; weight i8 (n,) or None -> the codes of every column."""

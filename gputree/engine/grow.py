@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.protocol import SHARD, Backend, Codes
+from gputree.backends.protocol import SHARD, Backend, Codes, DeviceMemoryError
 from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test
 from gputree.core.keys import child_keys, root_keys
 from gputree.core.splits import NOT_MET, Slots, Splits, choose, concatenate
@@ -129,7 +129,17 @@ class Plan:
 
     def best_splits(self, slots: Slots) -> Splits:
         """The best admissible test of every slot that has one."""
-        found = [splits for batch in self.batches(slots) for splits in self.settle(batch)]
+        found: list[Splits] = []
+        waiting = list(self.batches(slots))[::-1]
+        while waiting:
+            batch = waiting.pop()
+            try:
+                found += list(self.settle(batch))
+            except DeviceMemoryError:
+                if len(batch) < 2:
+                    raise
+                half = len(batch) // 2
+                waiting += [batch.take(slice(half, None)), batch.take(slice(0, half))]
         return concatenate(found)
 
     def settle(self, slots: Slots) -> Iterator[Splits]:

@@ -116,7 +116,7 @@ def class_text(label: Any) -> str:
 def searched(draft: Any, X: Any, y: Any, sample_weight: ArrayLike | None, at: At) -> Searched:
     """Search all features of a node."""
     ready = draft._prepare(X, y, sample_weight)
-    backend, codes, target = ready.backend, ready.codes, ready.rows.target
+    backend, matrix, target = ready.backend, ready.rows.X, ready.rows.target
     if target.layout.n_outputs > 1:
         raise ValueError(f"y has {target.layout.n_outputs} outputs, and a split table is about one; pass one column")
     if at.inside is not None:
@@ -124,8 +124,8 @@ def searched(draft: Any, X: Any, y: Any, sample_weight: ArrayLike | None, at: At
         rows = np.flatnonzero(at.inside if weight is None else at.inside[weight > 0])
         if not rows.size:
             raise ValueError("no row of X passes this node; give the rows that the tree was fitted on")
-        codes = backend.encode(ready.rows.X[rows], draft._edges(backend, ready.rows, draft.schema_))
-        target = taken(target, rows)
+        matrix, target = matrix[rows], taken(target, rows)
+    codes = backend.encode(matrix, draft._edges(backend, ready.rows, draft.schema_))
     shard = backend.open(codes, target, Bags())
     stats, _ = backend.totals(shard)
     bounds = np.array([[-np.inf], [np.inf]])

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+import traceback
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -17,13 +20,13 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends import choose, choose_or_cpu
-from gputree.backends.protocol import Backend, Codes, CodeSpec
+from gputree.backends.protocol import Backend, CodeSpec
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
 from gputree.core.schema import Schema
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search
 from gputree.core.target import Target
-from gputree.engine.grow import grow
+from gputree.engine.grow import Watch, grow
 from gputree.engine.pruning import cost_complexity_path, prune
 from gputree.engine.recipe import TABLE_BYTES, Order, Recipe, Stop
 from gputree.engine.sampling import Sampler
@@ -58,9 +61,21 @@ class Prepared:
     """What a fit hands to the growth loop."""
 
     backend: Backend
-    codes: Codes
     recipe: Recipe
     rows: Rows
+
+
+@contextmanager
+def released(backend: Backend) -> Iterator[None]:
+    """Close a backend at the end; after an error also drop what the failed calls hold of a device."""
+    try:
+        yield
+    except BaseException as error:
+        if backend.device != "cpu":
+            traceback.clear_frames(error.__traceback__)
+        raise
+    finally:
+        backend.close()
 
 
 class BaseTree(Looks, BaseEstimator):
@@ -99,8 +114,8 @@ class BaseTree(Looks, BaseEstimator):
         self.__dict__.pop("forest_", None)  # a fit that fails leaves no model behind
         ready = self._prepare(X, y, sample_weight)
         backend, target = ready.backend, ready.rows.target
-        watch = reporter(begin) if self.verbose else None
-        grown = grow(backend, ready.codes, target, ready.recipe, self._seed(), watch)
+        with released(backend):
+            grown = self._grown(ready, reporter(begin) if self.verbose else None)
         self._keep(prune(grown, target.layout.weight(grown.stats.T), self.ccp_alpha), target)
         self.fit_info_ = FitInfo(
             backend.device,
@@ -111,21 +126,27 @@ class BaseTree(Looks, BaseEstimator):
             time.perf_counter() - begin,
             backend.work.table_bytes,
             ready.recipe.table_bytes,
+            backend.note,
         )
         return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
-        """Validate and encode: everything that growth needs."""
+        """Validate: everything that growth needs."""
         self._check_parameters()
         matrix, self.schema_ = read_fit(self, X)
         labels = self._read_target(y, matrix.shape[0])
         weight = self._weights(labels, sample_weight, matrix.shape[0])
         criterion = CRITERIA[self.criterion]
         rows = self._rows(matrix, labels, weight, criterion)
-        backend = choose(self.device, rows.n_rows * self.schema_.n_features)
         recipe = self._recipe(criterion, rows, self.schema_)
+        backend = choose(self.device, rows.n_rows * self.schema_.n_features)
+        return Prepared(backend, recipe, rows)
+
+    def _grown(self, ready: Prepared, watch: Watch | None) -> Forest:
+        """Encode and grow."""
+        backend, rows = ready.backend, ready.rows
         codes = backend.encode(rows.X, self._edges(backend, rows, self.schema_))
-        return Prepared(backend, codes, recipe, rows)
+        return grow(backend, codes, rows.target, ready.recipe, self._seed(), watch)
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""
@@ -316,7 +337,9 @@ class BaseTree(Looks, BaseEstimator):
         check_is_fitted(self, "forest_")
         if check_input:
             X = read_predict(self, X)
-        leaves: NDArray[np.int32] = choose_or_cpu(self.device, X.shape[0]).apply(self.forest_, X)[:, 0]
+        backend = choose_or_cpu(self.device, X.shape[0] * X.shape[1])
+        with released(backend):
+            leaves: NDArray[np.int32] = backend.apply(self.forest_, X)[:, 0]
         return leaves
 
     def __sklearn_is_fitted__(self) -> bool:

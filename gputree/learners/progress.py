@@ -15,7 +15,8 @@ class FitInfo:
 
     ``levels`` is the depth of the tree plus one, ``rows_visited`` the rows added to tables over all levels,
     ``cells_scored`` the table cells searched, ``seconds`` the wall time of the whole fit, ``peak_table_bytes`` the
-    largest table at one time, in bytes, and ``table_bytes`` its limit.
+    largest table at one time, in bytes, and ``table_bytes`` its limit. ``note`` tells why ``device="auto"`` passed
+    over a faster backend that is installed, else it is empty.
     """
 
     device: str
@@ -26,6 +27,7 @@ class FitInfo:
     seconds: float
     peak_table_bytes: int
     table_bytes: int
+    note: str = ""
 
 
 def reporter(begin: float) -> Watch:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gputree.backends.cuda import Cuda
+from gputree.backends.cuda import Cuda, open_cuda
 from gputree.backends.gpu.driver import Driver
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, Bags, CodeSpec
@@ -22,7 +22,6 @@ from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.splits import NOT_MET, Slots, Splits
 from gputree.core.target import Target, class_target, sum_target
 from tests.emulator.driver import Emulator
-
 
 
 def emulated(checked: bool) -> Backend:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.protocol import DeviceError, DeviceMemoryError
 from gputree.backends.source import read_kernel
 from gputree.core.criteria import Criterion, TargetKind, c_text
 
@@ -26,14 +27,6 @@ SHARED_BYTES = 48 << 10  # of a block without asking
 BLOCKS = 16  # blocks of a plain launch for every multiprocessor, at most
 
 _compiling = threading.Lock()
-
-
-class DeviceError(RuntimeError):
-    """The device failed, or cannot do what is asked."""
-
-
-class DeviceMemoryError(DeviceError, MemoryError):
-    """The device's memory is used up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +83,7 @@ class Driver:
         )
         if sizes.capability < OLDEST:
             has, least = (".".join(map(str, c)) for c in (sizes.capability, OLDEST))
-            raise DeviceError(f"{sizes.name} has compute capability {has}; at least {least} is needed: use device='cpu'")
+            raise DeviceError(f"{sizes.name} has compute capability {has}; at least {least} is needed")
         errors = (xp.cuda.runtime.CUDARuntimeError, xp.cuda.driver.CUDADriverError)
         return cls(xp, device, sizes, xp.cuda.MemoryPool(), errors, {} if compiled is None else compiled)
 
@@ -102,15 +95,15 @@ class Driver:
                 yield
         except self.xp.cuda.memory.OutOfMemoryError as error:
             raise DeviceMemoryError(
-                f"{self.sizes.name} has no memory left ({error}); free some, use fewer rows or device='cpu'"
+                f"{self.sizes.name} has no memory left ({error}): free some, give fewer rows or use device='cpu'"
             ) from error
         except self.errors as error:
-            raise DeviceError(f"{self.sizes.name} failed: {error}; start a new process or use device='cpu'") from error
+            raise DeviceError(f"{self.sizes.name} failed: {error}: start a new process or use device='cpu'") from error
 
     def close(self) -> None:
-        """Give all memory back to the device."""
+        """Give all memory back to the device, even a lost one."""
         self.dummies.clear()
-        with self.use():
+        with suppress(*self.errors), self.xp.cuda.Device(self.device):
             self.pool.free_all_blocks()
 
     def free(self) -> int:

@@ -30,7 +30,9 @@ def open_shard(codes: DeviceCodes, target: Target, trees: int) -> DeviceShard:
     driver.launch(driver.kernel("partition", "all_rows"), n * trees, 256, (rows, *longs(n, n * trees)))
     tree, extent = np.arange(trees, dtype=np.int64), np.zeros((trees, target.layout.n_outputs, 2))
     branch_of = driver.empty(n * trees, np.uint16)
-    return DeviceShard(codes, on_device, n * trees, rows, branch_of, tree * n, (tree + 1) * n, extent)
+    return DeviceShard(
+        codes, on_device, n * trees, rows, branch_of, tree * n, (tree + 1) * n, extent, np.zeros(trees, bool)
+    )
 
 
 def totals(shard: DeviceShard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -40,7 +42,9 @@ def totals(shard: DeviceShard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         NO_SPLITS,
         node=np.arange(trees, dtype=np.int32),
         feature=np.full(trees, -1, np.int32),
-        **{name: np.zeros(trees, np.int32) for name in ("kind", "cut", "missing")},
+        kind=np.zeros(trees, np.uint8),
+        cut=np.zeros(trees, np.int32),
+        missing=np.zeros(trees, np.int32),
         n_branches=np.ones(trees, np.int32),
         lookup_ptr=np.zeros(trees + 1, np.int64),
     )
@@ -131,4 +135,5 @@ def move_rows(shard: DeviceShard, splits: Splits, children: NDArray[np.int32]) -
     inside = starts(ready.rows)[:-1]
     own = inside - np.repeat(inside[starts(splits.n_branches)[:-1]], splits.n_branches)
     begin = np.repeat(to, splits.n_branches) + own
+    shard.moved[splits.node] = True
     shard.place(children, begin, begin + ready.rows, ready.extent)

@@ -91,7 +91,15 @@ class Searcher:
         chunk, target = self.chunk, self.chunk.shard.target
         sizes = ints(len(chunk.slots), chunk.m, target.layout.n_channels, cells.sparse)
         outputs = (*ints(target.layout.n_outputs), target.sizes, target.scales)
-        return (*self.head(cells), *sizes, chunk.on_features, chunk.on_place, *ints(chunk.lists), self.scans.scans, *outputs)
+        return (
+            *self.head(cells),
+            *sizes,
+            chunk.on_features,
+            chunk.on_place,
+            *ints(chunk.lists),
+            self.scans.scans,
+            *outputs,
+        )
 
     def search(self, cells: Cells) -> None:
         """Write the best test of every pair that has cells in this table."""
@@ -110,7 +118,12 @@ class Searcher:
         ranked = driver.zeros(len(chunk.slots) * chunk.m, np.int32)
         _, mean, *_ = self.terms
         args = (*self.where(cells), mean, self.key, value, order, ranked)
-        driver.launch(driver.kernel("lookup", "order_cells", chunk.shard.target.flavour), len(chunk.slots) * chunk.m * 128, 128, args)
+        driver.launch(
+            driver.kernel("lookup", "order_cells", chunk.shard.target.flavour),
+            len(chunk.slots) * chunk.m * 128,
+            128,
+            args,
+        )
         self.ordered[cells.sparse] = order, ranked
 
     def ranks(self, cells: Cells) -> tuple[ARRAY, ARRAY]:
@@ -177,7 +190,9 @@ class Searcher:
                 *(chunk.shard.codes.on_device.declared, tests, driver.put(pair[test], np.int64)),
                 *(*ints(test.size, width), branch),
             )
-            driver.launch(driver.kernel("lookup", "list_branches", chunk.shard.target.flavour), test.size * 128, 128, args)
+            driver.launch(
+                driver.kernel("lookup", "list_branches", chunk.shard.target.flavour), test.size * 128, 128, args
+            )
         listed = branch.get()
         place, code = np.nonzero(listed != NOT_LISTED)
         return test[place], code.astype(np.uint16), listed[place, code]

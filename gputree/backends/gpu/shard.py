@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from gputree.backends.gpu.codes import DeviceCodes
 from gputree.backends.gpu.driver import ARRAY, Driver, Flavour, ints, longs
+from gputree.backends.shard import Codes, Shard
+from gputree.core.forest import ranges
 from gputree.core.splits import Splits
 from gputree.core.target import Layout, Target
 
@@ -74,6 +76,7 @@ class DeviceShard:
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
     extent: NDArray[np.float64]  # (nodes, O, 2) least and greatest y
+    moved: NDArray[np.bool_]  # (nodes,) split: its rows are where those of its children are
     pending: Pending | None = None
 
     @property
@@ -81,7 +84,7 @@ class DeviceShard:
         """The device."""
         return self.codes.driver
 
-    def size(self, nodes: NDArray[np.int32]) -> NDArray[np.int64]:
+    def size(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
         """Rows of nodes (k,)."""
         size: NDArray[np.int64] = self.stop[nodes] - self.start[nodes]
         return size
@@ -95,7 +98,18 @@ class DeviceShard:
             more = max(top, 2 * self.start.size) - self.start.size
             self.start, self.stop = (np.concatenate([a, np.zeros(more, np.int64)]) for a in (self.start, self.stop))
             self.extent = np.concatenate([self.extent, np.zeros((more, *self.extent.shape[1:]))])
-        self.start[nodes], self.stop[nodes], self.extent[nodes] = start, stop, extent
+            self.moved = np.concatenate([self.moved, np.ones(more, bool)])
+        self.start[nodes], self.stop[nodes], self.extent[nodes], self.moved[nodes] = start, stop, extent, False
+
+    def grouped(self) -> Shard:
+        """The rows on the host, one range a node, whether its children have moved them or not."""
+        ends = np.flatnonzero(~self.moved)
+        place = ranges(self.start[ends], self.size(ends))
+        rows = np.empty(self.positions, np.uint32)
+        rows[place % self.positions] = self.rows.get()[place]
+        start = self.start % max(self.positions, 1)
+        codes = Codes((), self.codes.book, self.codes.n_codes)
+        return Shard(codes, self.target.host, rows, start, start + self.stop - self.start)
 
     def gather(self) -> tuple[object, ...]:
         """The arguments that tell a kernel where the codes of rows are."""

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.gpu.codes import NOWHERE
-from gputree.backends.gpu.driver import ARRAY, Driver, DeviceError, ints, longs, starts
+from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs, starts
 from gputree.backends.gpu.shard import DeviceShard
 from gputree.backends.gpu.sizes import THREADS, TILE, plan
+from gputree.backends.protocol import DeviceError
 from gputree.core.splits import Slots
 
 SPAN = 1024  # entries of a block of `make_cells`
@@ -47,12 +48,12 @@ class Chunk:
     @property
     def m(self) -> int:
         """Features of a slot."""
-        return self.features.shape[1]
+        return int(self.features.shape[1])
 
     @property
     def lists(self) -> int:
         """1, or the number of slots."""
-        return self.features.shape[0]
+        return int(self.features.shape[0])
 
     @property
     def driver(self) -> Driver:
@@ -192,7 +193,8 @@ def chunks(shard: DeviceShard, slots: Slots, features: NDArray[np.int32], budget
     while first < len(slots):
         before = int(total[first - 1]) if first else 0
         stop = min(max(int(np.searchsorted(total, before + budget, side="right")), first + 1), first + most)
-        yield chunk(shard, slots.take(slice(first, stop)), *(a if one_list else a[first:stop] for a in (lists, place)), cell_of)
+        own = slice(None) if one_list else slice(first, stop)
+        yield chunk(shard, slots.take(slice(first, stop)), lists[own], place[own], cell_of)
         first = stop
 
 

@@ -1,0 +1,368 @@
+"""The kernels are held by the tests: each of many single edits of their text is caught by a small scenario.
+
+An edit is caught where the emulator refuses what a thread does, or where what the backend says of the scenario is not
+what the oracle says. The text to be replaced stands once in its file, so that the table follows the kernels or fails.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from gputree.backends.cuda import Cuda
+from gputree.backends.gpu import driver
+from gputree.backends.oracle import Oracle
+from gputree.backends.protocol import Backend, Bags, CodeSpec
+from gputree.backends.source import kernels_folder, read_kernel
+from gputree.core.criteria import CRITERIA
+from gputree.core.forest import Forest
+from gputree.core.keys import root_keys
+from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Slots, choose
+from tests.backends.conftest import Case, Rows, record
+from tests.emulator.driver import Emulator, Properties
+from tests.emulator.errors import KernelError
+
+SEEDS = (1, 2, 3)  # of the turns that threads take: each must tell
+RESULT, RACE, BOUNDS, NEW = "another result", "race: ", "out of bounds: ", "uninitialised: "
+MASK, OVERFLOW = "mask 0x0000ffff does not name", "overflow of a signed"
+Told = list[NDArray[Any]]
+
+# ---- what a backend says of a table ----
+
+
+def grown(
+    backend: Backend, case: Case, searches: tuple[Search, ...] = (), steps: int = 1, trees: int = 2, upper: float = np.inf
+) -> Told:
+    """Totals, children, tables, extents and searches of bags that random tests have split `steps` times."""
+    rows, rng = Rows(backend, case, trees), np.random.default_rng(5)
+    told = [*backend.totals(rows.shard)]
+    for _ in range(steps):
+        tests = rows.draw(rng)
+        told.append(backend.children(rows.shard, record(tests)))
+        rows.split(tests)
+    told.append(backend.extent(rows.shard, np.array(rows.leaves, np.int32)))
+    slots, m = rows.slots(rows.leaves), case.X.shape[1]
+    slots = replace(slots, bounds=np.repeat([[-np.inf], [upper]], len(slots), axis=1))
+    features = np.broadcast_to(np.random.default_rng(3).permutation(m).astype(np.int32), (len(slots), m))
+    found = backend.histogram(rows.shard, slots, features)
+    told += backend.read(found)
+    for search in searches:
+        told += best_tests(backend, found, slots, search)
+    return told
+
+
+def best_tests(backend: Backend, found: Any, slots: Any, search: Search) -> Told:
+    """The best test of every slot, and of every slot and feature where there is one."""
+    m = found.features.shape[1]
+    splits, places = choose(backend.search(found, slots, search, m), slots, m)
+    every = backend.search(found, slots, search)
+    met = every.score > -np.inf
+    fields = ("score", "gain", "kind", "cut", "low", "missing", "n_branches")
+    cells = [getattr(every, name) for name in ("score", "lookup_pair", "lookup_code", "lookup_branch")]
+    chosen = [getattr(splits, name) for name in (*fields, "feature", "lookup_code", "lookup_branch")]
+    return [places, *chosen, *cells, *(getattr(every, name)[met] for name in fields)]
+
+
+def search(criterion: str, *generators: Any, **limits: Any) -> Search:
+    return Search(generators or (THRESHOLD,), CRITERIA[criterion], Limits(**limits))
+
+
+def columns(n: int, sizes: tuple[int, ...], missing: float = 0.1) -> NDArray[np.float64]:
+    """Columns of so many distinct values, each in every fifth row at least beside missing ones."""
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.permutation(n) % size for size in sizes]).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X
+
+
+def labels(n: int, classes: int, outputs: int = 1) -> NDArray[np.int64]:
+    return np.random.default_rng(2).integers(0, classes, (n, outputs))
+
+
+def coded(backend: Backend) -> Told:
+    """Quantile codes of float32 values, denormal ones among them: the table and the best cut of all rows."""
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.normal(size=2100) * scale for scale in (1e-42, 1.0, 1.0, 1e30, 1.0)]).astype(np.float32)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    case = Case(X, labels(2100, 3), category=())
+    codes = backend.encode(X, backend.edges(X, CodeSpec(case.schema(), 40), None))
+    shard = backend.open(codes, case.target(), Bags(1))
+    stats, _ = backend.totals(shard)
+    slots = Slots(np.zeros(1, np.int32), root_keys(11, np.zeros(1, int)), stats, np.array([2100]), np.zeros((2, 1)))
+    found = backend.histogram(shard, slots, np.arange(5, dtype=np.int32)[None])
+    return [stats, *backend.read(found), *best_tests(backend, found, slots, search("gini", min_rows=300))]
+
+
+def walked(backend: Backend) -> Told:
+    """Three trees: tests of a number (column 0) and of categories (column 1), some of which no test lists."""
+    kind = np.array([1, 0, 3, 0, 0, 0, 3, 0, 0, 1, 0, 0], np.uint8)
+    first = np.array([1, -1, 3, -1, -1, -1, 7, -1, -1, 10, -1, -1], np.int32)
+    blank = {name: np.zeros(12, t) for name, t in (("met_missing", "u1"), ("score", "f8"), ("impurity", "f8"))}
+    forest = Forest(
+        roots=np.array([0, 6, 9], np.int32),
+        kind=kind,
+        feature=np.where(kind == 0, -1, kind // 2).astype(np.int32),
+        low=np.where(first == 10, -1.0, 0.0),
+        first_child=first,
+        n_children=np.where(kind == 0, 0, np.where(first == 3, 3, 2)).astype(np.uint16),
+        missing=(first == 1).astype(np.uint16),
+        unseen=np.where(first == 3, 2, first == 7).astype(np.uint16),
+        lookup_ptr=np.repeat([0, 2, 3], [3, 4, 6]),
+        lookup_code=np.array([1, 2, 4], np.uint16),
+        lookup_branch=np.array([0, 1, 0], np.uint16),
+        stats=np.zeros((12, 1), np.int64),
+        parent=np.array([-1, 0, 0, 2, 2, 2, -1, 6, 6, -1, 9, 9], np.int32),
+        depth=np.array([0, 1, 1, 2, 2, 2, 0, 1, 1, 0, 1, 1], np.int32),
+        value=np.random.default_rng(6).normal(size=(12, 2)),
+        **blank,
+    )
+    rng = np.random.default_rng(7)
+    X = np.column_stack([rng.choice([-2.0, -1.0, 0.0, 1.0, np.nan], 300), rng.choice([-1.0, 0, 1, 2, 3, np.nan], 300)])
+    return [backend.apply(forest, X), backend.predict(forest, X)]
+
+
+FAR = 1 << 30
+
+
+def far(backend: Backend) -> Told:
+    """64 rows whose records lie behind 2^31 words of records; the oracle needs no such place."""
+    rows = Rows(backend, Case(columns(64, (3,)), labels(64, 2), sizes=(2,), category=()), 1)
+    if isinstance(backend, Cuda):
+        shard, xp = rows.shard, backend.driver.xp
+        records = xp.sparse((1, FAR + 64, 2), np.uint32)
+        records[:, FAR:] = shard.codes.records
+        shard.codes = replace(shard.codes, n=FAR + 64, records=records)
+        shard.rows = xp.asarray(np.tile(np.arange(FAR, FAR + 64), 2).astype(np.uint32))
+    slots = rows.slots([0])
+    return [*backend.read(backend.histogram(rows.shard, slots, np.zeros((1, 1), np.int32)))]
+
+
+@cache
+def scenarios() -> dict[str, Callable[[Backend], Told]]:
+    rng = np.random.default_rng(8)
+    small, wide = columns(1500, (40, 3, 4, 7, 2, 2)), columns(1300, (41,) * 33)
+    negative = -1.0 - rng.random((1500, 2))
+    two = columns(600, (40, 3, 4, 5), 0.2)
+    mixture = Case(np.repeat(np.append(np.arange(40.0), np.nan), 2)[:, None] * np.ones(40), np.tile([[0], [1]], (41, 1)))
+    heavy = rng.lognormal(sigma=2.0, size=1500)
+    return {
+        "labels": partial(grown, case=Case(small, labels(1500, 3)), searches=(search("gini", min_rows=40),), steps=2),
+        "few rows": partial(grown, case=Case(small[:150], labels(150, 3)), steps=2, trees=70),
+        "weights": partial(
+            grown, case=Case(small, labels(1500, 3), heavy), searches=(search("entropy", min_weight=1 << 46),), steps=2
+        ),
+        "two outputs": partial(grown, case=Case(small, labels(1500, 2, 2) % (3, 2), sizes=(3, 2))),
+        "wide": partial(grown, case=Case(wide, labels(1300, 3), category=())),
+        "many classes": partial(grown, case=Case(columns(6000, (100,)), labels(6000, 41), sizes=(41,), category=()), steps=0),
+        "numbers": partial(
+            grown, case=Case(small, negative, criterion="squared_error"), searches=(search("squared_error"),), steps=2
+        ),
+        "zeros": partial(
+            grown, case=Case(small, (labels(1500, 30) == 0) * 1.0, criterion="poisson"), searches=(search("poisson"),)
+        ),
+        "monotone": partial(
+            grown,
+            case=Case(two, labels(600, 2), sizes=(2,)),
+            searches=(search("gini", monotone=np.array([1, -1, 0, 1], np.int8)),),
+            upper=0.51,
+        ),
+        "ties": partial(grown, case=replace(mixture, sizes=(2,), category=()), searches=(search("gini"),), steps=0),
+        "categories": partial(
+            grown,
+            case=Case(two, labels(600, 2), sizes=(2,)),
+            searches=(search("gini", SUBSET), search("gini", MULTIWAY), search("gini", RANDOM_SUBSET, RANDOM)),
+            steps=2,
+        ),
+        "sparse": partial(grown, case=Case(columns(1100, (1000, 300, 4, 500, 400)), labels(1100, 3)), trees=8),
+        "large": partial(grown, case=Case(columns(34_000, (3, 2)), labels(34_000, 2), sizes=(2,), category=()), trees=1),
+        "coded": coded,
+        "walked": walked,
+        "far": far,
+    }
+
+
+# ---- edits ----
+
+Edit = tuple[str, str, str, str]  # scenario, how it is told, text, what takes its place
+
+HISTOGRAM: dict[str, Edit] = {
+    "cells not cleared": ("labels", NEW, "i += blockDim.x) cells[i] = 0;", "i += blockDim.x) ;"),
+    "high halves not cleared": ("weights", NEW, "(GT_BIG_CELL ? 2 : 1)", "1"),
+    "no barrier behind the zeros": ("labels", f"{RACE}|{NEW}", "__syncthreads();  // cells are zero\n", "\n"),
+    "no barrier before the flush": ("labels", RACE, "__syncthreads();  // rows are added", ""),
+    "no barrier behind the flush": ("labels", RACE, "__syncthreads();  // cells are zero again", ""),
+    "flush leaves the cells": ("labels", RESULT, "cells[at] = 0;", ""),
+    "flush leaves the high halves": ("weights", RESULT, "if (GT_BIG_CELL) cells[n_cells + at] = 0;", ""),
+    "one private copy added": ("labels", RESULT, "column < columns; column += features", "column < features; column++"),
+    "carry dropped": ("weights", RESULT, " + (before + low < low)", ""),
+    "rows behind the slot": (
+        "labels",
+        f"{RACE}|{BOUNDS}|{NEW}|{RESULT}",
+        "min(start[s] + (end_tile - tile_ptr[s]) * tile, stop[s])",
+        "start[s] + (end_tile - tile_ptr[s]) * tile",
+    ),
+    "label of the record before": ("labels", BOUNDS, "(group * n + row + 1) * words - 1", "(group * n + row) * words - 1"),
+    "label at a 32-bit place": ("far", OVERFLOW, "(group * n + row + 1) * words", "((int)group + (int)row + 1) * words"),
+    "class tiles overlap": (
+        "many classes",
+        f"{BOUNDS}|{RESULT}",
+        "end_channel = first_channel + channels;",
+        "end_channel = first_channel + channels + 1;",
+    ),
+    "class tiles in one place": ("many classes", RESULT, "(first_channel + channel) * width", "channel * width"),
+    "features of the first part": ("wide", RESULT, "first = part % parts * own", "first = 0"),
+    "global cells from other rows": (
+        "few rows",
+        f"{BOUNDS}|{NEW}|{RESULT}",
+        "start[s] + (p - row_ptr[s])",
+        "start[s] + p",
+    ),
+    "keys of pairs mixed": ("sparse", RESULT, "(gt_u64)(slot * m + j) << 16 | code", "(gt_u64)(slot * m + j) << 8 | code"),
+    "a cell for each row": ("sparse", RESULT, "keys[i] >> row_bits != keys[i - 1] >> row_bits", "keys[i] != keys[i - 1]"),
+    "cells of the last round": ("sparse", f"{BOUNDS}|{RESULT}", "count += __syncthreads_count", "count = __syncthreads_count"),
+    "carry of another lane": ("sparse", f"{BOUNDS}|{RESULT}", "carry = __shfl_sync(GT_EVERYONE, sum, 31)", "carry = __shfl_sync(GT_EVERYONE, sum, 30)"),
+    "sums without carry": ("sparse", f"{BOUNDS}|{RESULT}", "const gt_i64 sum = carry + gt_scan", "const gt_i64 sum = gt_scan"),
+    "no barrier before of_warp": ("sparse", RACE, "__syncthreads();  // of_warp is no longer read", ""),
+    "no barrier behind of_warp": ("sparse", f"{RACE}|{NEW}", "__syncthreads();  // of_warp is there", ""),
+    "end of a pair": ("sparse", RESULT, "end[pair] = mine + 1", "end[pair] = mine"),
+    "own head not counted": ("sparse", f"{BOUNDS}|{RESULT}", "(gt_lanes_before() | 1u << GT_LANE)", "gt_lanes_before()"),
+}
+DEVICE: dict[str, Edit] = {
+    "gt_find below": ("labels", ".", "if (ptr[middle] <= x)", "if (ptr[middle] < x)"),
+    "equal keys are below": ("coded", RESULT, "keys[next - 1] < x", "keys[next - 1] <= x"),
+    "last key not seen": ("coded", RESULT, "next <= m && keys", "next < m && keys"),
+    "scan leaves a lane out": ("labels", RESULT, "if (GT_LANE >= by) value", "if (GT_LANE > by) value"),
+    "scan of half warps": (
+        "labels",
+        RESULT,
+        "__shfl_up_sync(GT_EVERYONE, value, by)",
+        "__shfl_up_sync(GT_EVERYONE, value, by, 16)",
+    ),
+    "mask of half a warp": ("labels", MASK, "__shfl_up_sync(GT_EVERYONE,", "__shfl_up_sync(0xFFFFu,"),
+    "record at a 32-bit place": ("far", OVERFLOW, "((gt_i64)group * n + row) * words", "(group + (int)row) * words"),
+    "codes of the first group": ("wide", RESULT, "((gt_i64)group * n + row) * words", "row * words"),
+    "classes of the first output": ("two outputs", f"{BOUNDS}|{RESULT}", "channel += sizes[o]", "channel += sizes[0] - 1"),
+    "rows weigh 1": ("weights", RESULT, "GT_WEIGHTED ? units[row] : 1", "1"),
+    "signs of denormals": ("coded", RESULT, "return bits >> 31 ? -size : size", "return size"),
+    "order of negative values": ("numbers", RESULT, "return bits < 0 ? bits ^ 0x7FFFFFFFFFFFFFFFLL : bits", "return bits"),
+}
+ENCODE: dict[str, Edit] = {
+    "no barrier before the keys": ("coded", f"{RACE}", "__syncthreads();  // the keys of the last item are no longer read", ""),
+    "no barrier behind the keys": ("coded", f"{RACE}|{NEW}", "__syncthreads();  // keys are there", ""),
+    "missing values have a code": ("coded", RESULT, "const unsigned code = x != x ? 0 : 1 +", "const unsigned code = 1 +"),
+    "tile behind the rows": ("coded", BOUNDS, "min(begin + GT_TILE, n_block)", "begin + GT_TILE"),
+    "labels of other rows": ("wide", RESULT, "labels[i % n]", "labels[i / groups]"),
+    "wide codes from 0": ("sparse", RESULT, "x != x ? 0 : 1 + gt_below_keys(keys + ", "x != x ? 0 : gt_below_keys(keys + "),
+}
+PARTITION: dict[str, Edit] = {
+    "no __syncwarp behind the blanks": ("labels", f"{RACE}|{NEW}", "__syncwarp();  // totals are blank", ""),
+    "no __syncwarp behind the rows": ("labels", RACE, "__syncwarp();  // totals and counts are added", ""),
+    "no __syncwarp before the next tile": ("few rows", RACE, "__syncwarp();  // totals are read", ""),
+    "missing values to the other side": (
+        "labels",
+        RESULT,
+        "if (c == GT_MISSING) return missing;",
+        "if (c == GT_MISSING) return kind == GT_LOOKUP ? missing : 1 - missing;",
+    ),
+    "the cut goes right": ("labels", RESULT, "return c > cut;", "return c >= cut;"),
+    "the branch of the next category": ("categories", f"{BOUNDS}|{RESULT}", "if (code[middle] < c)", "if (code[middle] <= c)"),
+    "a lane counted": ("labels", RESULT, "count[here] = before + __popc(same)", "count[here] = before + 1"),
+    "all lanes in one place": ("labels", f"{RACE}|{NEW}|{RESULT}", "before + __popc(same & gt_lanes_before())", "before + __popc(same)"),
+    "carry of offsets lost": ("large", f"{RACE}|{NEW}|{RESULT}", "carry += __shfl_sync", "carry = __shfl_sync"),
+    "rows moved to their own half": ("labels", f"{RACE}|{NEW}", "rows[to[s] + at] = rows[p]", "rows[start[s] + at] = rows[p]"),
+    "greatest value from 0 on": ("numbers", RESULT, ": -0x7FFFFFFFFFFFFFFFLL - 1;", ": 0;"),
+}
+PREDICT: dict[str, Edit] = {
+    "unseen ignored": ("walked", RESULT, "lookup_branch[low] : at.unseen", "lookup_branch[low] : 0"),
+    "missing as unseen": ("walked", RESULT, "branch = at.missing;", "branch = at.unseen;"),
+    "the threshold goes right": ("walked", RESULT, "!(x <= at.low)", "!(x < at.low)"),
+    "categories are codes": ("walked", RESULT, "(double)lookup_code[middle] < x + 1.0", "(double)lookup_code[middle] <= x + 1.0"),
+    "last tree first": ("walked", RESULT, "int tree = 0; tree < T; ++tree", "int tree = T - 1; tree >= 0; --tree"),
+}
+LOOKUP: dict[str, Edit] = {
+    "no barrier behind the values": ("categories", f"{RACE}|{NEW}", "__syncthreads();  // values are there", ""),
+    "ties of categories reversed": ("categories", RESULT, "== x && q < i)", "== x && q > i)"),
+    "the cut goes right": ("categories", RESULT, "r + !missing > chosen[t].rank", "r + !missing >= chosen[t].rank"),
+}
+SEARCH: dict[str, Edit] = {
+    "carry lost between chunks": ("labels", RESULT, "begun && GT_LANE == 31 ? carry[channel] : 0", "0"),
+    "carry never begun": ("labels", NEW, "begun && GT_LANE == 31", "GT_LANE == 31"),
+    "weight of the wrong lane": ("labels", RESULT, "weight_before = __shfl_sync(GT_EVERYONE, weight, 31)", "weight_before = __shfl_sync(GT_EVERYONE, weight, 30)"),
+    "ties in a lane": ("ties", RESULT, "(cut.score[d] == best.score && rank < best.rank)", "cut.score[d] == best.score"),
+    "ties between lanes": ("ties", RESULT, "(score == best.score && rank < best.rank)", "(score == best.score && rank > best.rank)"),
+    "missing to the left first": ("ties", RESULT, "GT_RIGHT = 0, GT_ALONE = 1, GT_LEFT = 2", "GT_RIGHT = 2, GT_ALONE = 1, GT_LEFT = 0"),
+    "last feature in a lane": ("ties", RESULT, "mine.feature < feature", "mine.feature > feature"),
+    "last feature between lanes": ("ties", RESULT, "other_feature < feature", "other_feature > feature"),
+    "rows to the right": ("labels", RESULT, "c >= limits.min_rows && rows - c >= limits.min_rows", "c >= limits.min_rows"),
+    "weight to the left": ("weights", RESULT, "w >= limits.min_weight && slot.weight - w", "slot.weight - w"),
+    "upper bound": ("monotone", RESULT, "least >= lower && most <= upper", "least >= lower"),
+    "direction": ("monotone", RESULT, "sign > 0 ? a <= b : a >= b", "sign > 0 ? a >= b : a <= b"),
+    "means rounded to 0": ("numbers", RESULT, "s / n - (s % n < 0)", "s / n"),
+    "sides without sum": ("zeros", RESULT, "cut.fine[d] &= left > 0 && whole - left > 0", "cut.fine[d] &= true"),
+    "edge of an empty run": ("coded", RESULT, "edges[(cut + follow - 1) / 2]", "edges[(cut + follow) / 2]"),
+    "missing among the branches": ("categories", RESULT, "missing ? (int)count - 1 :", "missing ? (int)count :"),
+}
+CELLS: dict[str, Edit] = {
+    "sums not centred": ("numbers", RESULT, "(double)(x - weight * mean) * scale", "(double)x * scale"),
+    "drawn from the other end": ("categories", RESULT, "low * (1.0 - u) + high * u", "low * u + high * (1.0 - u)"),
+}
+COMMON: dict[str, Edit] = {
+    "scores not rounded": ("labels", RESULT, "return (score + anchor) - anchor;", "return score;"),
+    "logarithm of the wrong half": ("weights", RESULT, "0x3FE6A09E667F3BCDLL", "0x3FF0000000000000LL"),
+}
+FILES = {
+    "histogram.cu": HISTOGRAM,
+    "device.cuh": DEVICE,
+    "encode.cu": ENCODE,
+    "partition.cu": PARTITION,
+    "predict.cu": PREDICT,
+    "lookup.cu": LOOKUP,
+    "search.cu": SEARCH,
+    "cells.cuh": CELLS,
+    "common.cuh": COMMON,
+}
+
+# ---- tests ----
+
+
+@cache
+def truth(name: str) -> Told:
+    """What the oracle says of a scenario."""
+    return scenarios()[name](Oracle())
+
+
+def fault_of(name: str, seed: int) -> str:
+    """How the emulated device betrays itself in a scenario: a message, "" where it says what the oracle says."""
+    device = replace(Properties.of_shared_limit(64), multiprocessors=1)  # few blocks, so that each does much
+    emulator = Emulator(checked=True, seed=seed, properties=device, seconds=10.0)
+    try:
+        told = scenarios()[name](Cuda(driver.Driver.of(emulator.xp, 0)))
+    except KernelError as error:
+        return error.message
+    pairs = list(zip(told, truth(name), strict=True))
+    return "" if all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs) else RESULT
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_right_kernels_pass(name: str) -> None:
+    assert [fault_of(name, seed) for seed in SEEDS] == ["", "", ""]
+
+
+@pytest.mark.parametrize(("file", "what"), [(file, what) for file, edits in FILES.items() for what in edits])
+def test_broken_kernels_are_caught(file: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, sign, old, new = FILES[file][what]
+    assert (kernels_folder() / file).read_text(encoding="utf-8").count(old) == 1
+
+    def edited(kernel: str, instead: Any) -> str:
+        return read_kernel(kernel, instead).replace(old, new)
+
+    monkeypatch.setattr(driver, "read_kernel", edited)
+    found = [fault_of(name, seed) for seed in SEEDS]
+    assert all(re.search(sign, message) for message in found), found
