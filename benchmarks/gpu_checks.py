@@ -86,7 +86,7 @@ class Twin:
     def partition(self, shard: Pair, splits: Splits, children: Any) -> None:
         self.ours.partition(shard.ours, splits, children)
         self.oracle.partition(shard.oracle, splits, children)
-        # the order inside a node is part of what is promised to later kernels
+        # which rows they are shows in the next tables and in the leaves
         self.met("partition", shard.ours.size(children), shard.oracle.size(children))
 
     def extent(self, shard: Pair, nodes: Any) -> Any:
@@ -110,12 +110,17 @@ class Pair:
     ours: Any
     oracle: Any
 
+    @property
+    def n_codes(self) -> NDArray[np.int64]:
+        """Of codes."""
+        codes: NDArray[np.int64] = self.oracle.n_codes
+        return codes
+
 
 def against_oracle(lab: Lab, name: str) -> list[dict[str, Any]]:
     """Grow one tree on both backends at once; every call of every method is compared."""
-    wide = RECIPES[name].features > 100
-    table = RECIPES[name].table(lab.size(20_000 if wide else 120_000, 300))
-    recipe = Recipe(table.search, Stop(lab.size(14, 5), 4), sampler=Sampler(1, table.max_features))
+    table = RECIPES[name].table(lab.size(RECIPES[name].rows, 150))
+    recipe = Recipe(table.search, Stop(lab.size(14, 3), 4), sampler=Sampler(1, table.max_features))
     most = Counter[str]()
     with lab.backend() as ours:
         twin = Twin(ours, Oracle())
@@ -166,7 +171,8 @@ def beyond_2_31_cells(lab: Lab) -> list[dict[str, Any]]:
 
 def many_classes(lab: Lab) -> list[dict[str, Any]]:
     """300 classes, and 90% of the rows in one code."""
-    return large(lab, "300 classes, 90% in one code", Generated(lab.size(4_000_000, 600), 28, 255, True), 300, 7)
+    made = Generated(lab.size(4_000_000, 600), lab.size(28, 3), 255, skewed=True)
+    return large(lab, "300 classes, 90% in one code", made, 300, 7)
 
 
 def weighted_sums(lab: Lab) -> list[dict[str, Any]]:

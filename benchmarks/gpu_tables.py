@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data import XY, load
+from gputree.backends.gpu.driver import OPTIONS
 from gputree.core.criteria import CRITERIA, TargetKind
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Generator, Limits, Search
@@ -57,7 +58,7 @@ class Generated:
     def on_device(self, lab: Any) -> Any:
         """X f4 (n, n_features) on the device."""
         X = lab.xp.empty((self.n, self.n_features), np.float32)
-        kernel = lab.xp.RawModule(code=FILL, options=("--std=c++17",)).get_function("fill_cells")
+        kernel = lab.xp.RawModule(code=FILL, options=OPTIONS).get_function("fill_cells")
         blocks = max(1, min(-(-X.size // 256), 1 << 14))
         sizes = np.int64(self.n), np.int32(self.n_features), np.int32(self.codes), np.int32(self.skewed)
         kernel((blocks,), (256,), (X, *sizes))
@@ -78,13 +79,13 @@ class Generated:
         return self.by_block(np.uint8, lambda rows: np.nan_to_num(self.cell(rows, column), nan=-1.0) + 1)
 
     def labels(self, classes: int) -> NDArray[np.int32]:
-        """Classes i4 (n,): they follow columns 0 and 1, one in four is drawn."""
+        """Classes i4 (n,): equal parts of the range of a sum of four columns and noise, so that every split has something to find."""
 
         def some(rows: NDArray[np.uint32]) -> NDArray[Any]:
-            a, b = (np.nan_to_num(self.cell(rows, f)).astype(np.uint32) for f in (0, 1))
-            noise = hashed(rows, LABEL)
-            low = (a * np.uint32(5) + b * np.uint32(3)) // np.uint32(32)
-            return np.where(noise & np.uint32(3) == 0, noise >> np.uint32(8), low) % np.uint32(classes)
+            total = hashed(rows, LABEL) % np.uint32(4 * self.codes)
+            for f in range(min(4, self.n_features)):
+                total += np.nan_to_num(self.cell(rows, f)).astype(np.uint32)
+            return total * np.uint32(classes) // np.uint32(8 * self.codes)
 
         return self.by_block(np.int32, some)
 
@@ -119,6 +120,7 @@ class Table:
 class Recipe:
     """A table to draw: everything but its rows."""
 
+    rows: int = 120_000
     classes: tuple[int, ...] = (2,)
     criterion: str = "gini"
     features: int = 12
@@ -138,8 +140,7 @@ class Recipe:
             X[rng.random(X.shape) < 0.9] = COMMON
         if self.categories:
             X[:, -4:] = rng.integers(0, self.categories, (n, 4))
-        noise = rng.integers(0, 8, n)
-        score = X[:, 0] // 8 + X[:, 1] // 8 * (X[:, -1] % 3) + noise
+        score = (X[:, 0] + 2 * X[:, 1] + X[:, 2]) / self.values + rng.normal(0.0, 0.5, n) + X[:, -1] % 3
         X[rng.random(X.shape) < 0.05] = np.nan
         weight = rng.integers(1, 6, n).astype(float) if self.weighted else None
         limits = Limits(min_rows=2)
@@ -157,15 +158,16 @@ class Recipe:
 
     def target(self, score: NDArray[Any], weight: NDArray[np.float64] | None) -> Target:
         if CRITERIA[self.criterion].needs is not TargetKind.COUNTS:
-            return sum_target(score[:, None] + 0.25, CRITERIA[self.criterion], weight)
-        labels = np.column_stack([(score * (1 + o)).astype(np.int64) % c for o, c in enumerate(self.classes)])
+            return sum_target(np.rint(16 * (score[:, None] - score.min())) + 1.0, CRITERIA[self.criterion], weight)
+        place = np.argsort(np.argsort(score, kind="stable"), kind="stable") / max(score.size, 1)
+        labels = np.column_stack([(c * place).astype(np.int64) for c in self.classes])
         return class_target(labels, self.classes, weight)
 
 
 PLAIN = Recipe()
 RECIPES: dict[str, Recipe] = {
     "two classes, missing values": PLAIN,
-    "300 classes": Recipe(classes=(300,), criterion="entropy", features=8),
+    "300 classes": Recipe(6000, (300,), "entropy", features=6),
     "90% of rows in one code": replace(PLAIN, skewed=True),
     "weights": replace(PLAIN, weighted=True, criterion="entropy"),
     "regression": replace(PLAIN, criterion="squared_error"),
@@ -175,7 +177,7 @@ RECIPES: dict[str, Recipe] = {
     "categories, a branch each": replace(PLAIN, categories=40, criterion="gain_ratio"),
     "subsets of categories, 4 random features": replace(PLAIN, categories=200, categorical=SUBSET, max_features=4),
     "random tests": replace(PLAIN, categories=40, numeric=RANDOM, categorical=RANDOM_SUBSET, classes=(9,)),
-    "300 columns": replace(PLAIN, features=300, values=60),
+    "300 columns": replace(PLAIN, rows=12_000, features=300, values=60),
 }
 
 
@@ -190,7 +192,7 @@ def flights(lab: Any) -> XY:
 
             X, _ = load("flights")
             return X, _nycflights_table("flights")["arr_delay"].fillna(0).to_numpy(np.float64)
-    return flights_like(lab.size(336_776, 2000))
+    return flights_like(lab.size(336_776, 400))
 
 
 def flights_like(n: int, seed: int = 0) -> XY:
@@ -205,10 +207,10 @@ def flights_like(n: int, seed: int = 0) -> XY:
     return X, np.round(minutes)
 
 
-def classes355(n: int, seed: int = 0) -> XY:
-    """16 columns, 355 classes: a 19 x 19 chessboard over two sums, one label in ten drawn."""
+def chessboard(n: int, side: int, classes: int, seed: int = 0) -> XY:
+    """16 columns; classes are the fields of a chessboard over two sums, the last ones joined; one label in ten drawn."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 16), dtype=np.float32)
-    across, down = ((0.8 * X[:, f] + 0.2 * X[:, f + 1]) * 19 for f in (0, 2))
-    label = np.minimum(across.astype(np.int64) * 19 + down.astype(np.int64), 354)
-    return X, np.where(rng.random(n) < 0.1, rng.integers(0, 355, n), label)
+    across, down = ((0.8 * X[:, f] + 0.2 * X[:, f + 1]) * side for f in (0, 2))
+    label = np.minimum(across.astype(np.int64) * side + down.astype(np.int64), classes - 1)
+    return X, np.where(rng.random(n) < 0.1, rng.integers(0, classes, n), label)

@@ -15,7 +15,9 @@ The level: slots of equal size whose rows lie at random in the table, every colu
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
+import sys
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -343,8 +345,8 @@ def total(traffic: dict[str, Traffic]) -> Traffic:
 # --- the table ------------------------------------------------------------------------------------------------------
 
 HEAD = (
-    "| rows | classes | counted in | program bytes a row | model | of them tables | rows | a table | floor "
-    "| shared atomics | global atomics | model |\n|" + "---|" * 12
+    "| rows | classes | counted in | program bytes a row | model / counted | of them counting | sectors, rows "
+    "| sectors, table | floor | shared atomics | global atomics | model / counted |\n|" + "--:|" * 12
 )
 
 
@@ -353,13 +355,13 @@ def line(level: Level, found: dict[str, Traffic] | None) -> str:
     said, adds, memory = model(level), level.rows * level.features, sectors(level)
     seen = said if found is None else found
     nbytes, atomics = total(seen).nbytes, total(seen).global_atomics
-    ratios = [f"x {a / b:.2f}" for a, b in ((total(said).nbytes, nbytes), (total(said).global_atomics, atomics))]
+    ratios = [f"{a / b:.2f}" for a, b in ((total(said).nbytes, nbytes), (total(said).global_atomics, atomics))]
     if found is None:
-        ratios = ["alone", "alone"]
+        ratios = ["not run", "not run"]
     per_row = [f"{x / level.rows:,.0f}" for x in (nbytes, seen["count"].nbytes)]
     table = memory.pop("table")
     per_row_sectors = [f"{x / level.rows:,.0f}" for x in (sum(memory.values()), table)]
-    where = f"shared, {level.shared.parts} parts" if level.shared else "global"
+    where = f"shared x {level.shared.parts}" if level.shared else "global"
     cells = [f"{level.rows:,}", str(level.classes), where, per_row[0], ratios[0], per_row[1], *per_row_sectors]
     cells += [str(FLOOR), f"{total(seen).shared_atomics / adds:.2f}", f"{atomics / adds:.2f}", ratios[1]]
     return f"| {' | '.join(cells)} |"
@@ -379,7 +381,9 @@ def main() -> None:
     for rows in options.rows:
         for classes in options.classes:
             level = Level(rows, classes)
-            print(line(level, measure(level)), flush=True)
+            with contextlib.redirect_stdout(sys.stderr):  # the emulator prints its seed
+                found = measure(level)
+            print(line(level, found), flush=True)
     for classes in options.classes:
         print(line(Level(11_000_000, classes), None))
 

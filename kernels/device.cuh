@@ -108,6 +108,12 @@ static __device__ __forceinline__ int gt_byte_code(const unsigned* records, int 
     return ((const unsigned char*)(records + record))[place - group * per_group];
 }
 
+// The first label of a row, from the record that holds this feature of one byte.
+static __device__ __forceinline__ int gt_byte_label(const unsigned* records, int words, gt_i64 n, gt_i64 row, int place) {
+    const gt_i64 group = place / ((words - 1) * GT_PER_WORD);
+    return (int)records[(group * n + row + 1) * words - 1];
+}
+
 // What a row adds to the channels of its node: calls add(channel, value). `sizes` i4 (O,): classes of each output.
 template <class Add>
 static __device__ __forceinline__ void gt_channels(gt_i64 row, gt_i64 n, int outputs, const int* sizes,

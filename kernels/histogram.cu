@@ -74,7 +74,6 @@ extern "C" __global__ void __launch_bounds__(512)
         const gt_i64 begin = start[s] + max(begin_tile - tile_ptr[s], 0LL) * tile;
         const gt_i64 end = min(start[s] + (end_tile - tile_ptr[s]) * tile, stop[s]), slot = slot_of[s];
         const int place = j < own && first + j < m ? place_of[(lists > 1 ? slot * m : 0) + first + j] : -1;
-        const gt_i64 group = place / ((words - 1) * GT_PER_WORD);
         const gt_i64 from = begin + (threadIdx.x >> 5) * per_step + GT_LANE / features;
         for (gt_i64 p = place < 0 ? end : from; p < end; p += warps * per_step) {
             const gt_i64 row = rows[p];
@@ -85,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(512)
                 gt_add_shared(cells, cell + (channel - first_channel) * columns, n_cells, value);
             };
             if (GT_WHOLE && outputs == 1)  // the label is in the record
-                add((int)records[(group * n + row + 1) * words - 1], 1);
+                add(gt_byte_label(records, words, n, row, place), 1);
             else
                 gt_channels(row, n, outputs, sizes, labels, units, values, add);
         }
@@ -120,8 +119,11 @@ extern "C" __global__ void __launch_bounds__(256)
         if (place < 0) continue;
         const int code = gt_byte_code(records, words, n, row, place), width = cell_of[j + 1] - cell_of[j];
         gt_cell* mine = table + (slot * cell_of[m] + cell_of[j]) * n_channels + code;
-        gt_channels(row, n, outputs, sizes, labels, units, values,
-                    [&](int channel, gt_i64 value) { gt_add(mine + (gt_i64)channel * width, (gt_cell)value); });
+        const auto add = [&](int channel, gt_i64 value) { gt_add(mine + (gt_i64)channel * width, (gt_cell)value); };
+        if (GT_WHOLE && outputs == 1)  // the label is in the record
+            add(gt_byte_label(records, words, n, row, place), 1);
+        else
+            gt_channels(row, n, outputs, sizes, labels, units, values, add);
     }
 }
 

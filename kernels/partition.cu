@@ -122,7 +122,10 @@ extern "C" __global__ void __launch_bounds__(128)
                 b = test.take(place[s] >= 0 ? gt_byte_code(records, words, n, row, place[s])
                                             : (int)wide[(gt_i64)~place[s] * n + row]);
             if (p < end) branch_of[p < positions ? p : p - positions] = (unsigned short)b;
-            if (p < end) part.add_row(row, n, b, sizes, labels, units, values, y);
+            if (p < end && GT_WHOLE && outputs == 1 && place[s] >= 0)  // the label is in the record
+                gt_add(&part.at[gt_byte_label(records, words, n, row, place[s]) * part.all + b], (gt_i64)1);
+            else if (p < end)
+                part.add_row(row, n, b, sizes, labels, units, values, y);
             gt_rank(b, count);
         }
         __syncwarp();  // totals and counts are added

@@ -96,7 +96,7 @@ class Slots:
 class Candidates:
     """Best test of every slot and feature, arrays (k, m), or of every slot (k, 1); -inf where none is found.
 
-    ``feature`` is the column, -1 = none, ``cut`` the last code to the left, ``low`` the raw threshold (+inf where missing
+    ``feature`` is the column, -1 = none, ``cut`` the last code to the left, ``low`` the threshold (+inf where missing
     alone is split off, also from categories), ``missing`` the branch of missing values or NOT_MET. Tests with a lookup
     list their cells: the flat number of the slot-feature pair (ascending), code, branch.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import MISSING, asdict, fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -154,9 +154,9 @@ def read_layout(entry: dict[str, Any]) -> Layout:
 def read_fit_info(entry: dict[str, Any]) -> FitInfo:
     """What the fit did."""
     types: dict[str, Callable[..., Any]] = {"str": str, "int": int, "float": float}
+    entry = {"note": "", **entry}  # files of versions without a GPU have none
     only(entry, {f.name for f in fields(FitInfo)}, "fit_info")
-    named = [f for f in fields(FitInfo) if f.name in entry or f.default is MISSING]
-    return FitInfo(**{f.name: part(entry, f.name, types[str(f.type)]) for f in named})  # type: ignore[arg-type]
+    return FitInfo(**{f.name: part(entry, f.name, types[str(f.type)]) for f in fields(FitInfo)})  # type: ignore[arg-type]
 
 
 def add_classes(model: Any, header: dict[str, Any], arrays: Arrays) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gputree.backends.cuda import Cuda, open_cuda
+from gputree.backends.cuda import Cuda
 from gputree.backends.gpu.driver import Driver
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, Bags, CodeSpec

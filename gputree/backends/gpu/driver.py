@@ -1,7 +1,7 @@
-"""What the CUDA backend knows of a device: the array module, its sizes, compiled kernels. May import core and source.
+"""What the CUDA backend knows of a device: array module, sizes, compiled kernels. May import core and source.
 
-The array module is CuPy, or in the tests a stand-in that runs the same kernel text on the CPU. Of its arrays the backend
-allocates, copies, slices and sorts; all arithmetic is done by kernels.
+The array module is CuPy, or in the tests a stand-in that runs the same kernel text on the CPU. The backend allocates,
+copies, slices and sorts its arrays; all arithmetic is done by kernels.
 """
 
 from __future__ import annotations

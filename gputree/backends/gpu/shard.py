@@ -18,7 +18,7 @@ from gputree.core.target import Layout, Target
 
 @dataclass(frozen=True, slots=True)
 class DeviceTarget:
-    """Labels i4 (O, n), weights i8 (n,), fixed-point values i8 (O, n), y f8 (O, n): one element where there are none."""
+    """Labels i4 (O, n), weights i8 (n,), fixed-point values i8 (O, n), y f8 (O, n): empty where there are none."""
 
     host: Target
     labels: ARRAY
@@ -105,7 +105,7 @@ class DeviceShard:
         """The rows on the host, one range a node, whether its children have moved them or not."""
         ends = np.flatnonzero(~self.moved)
         place = ranges(self.start[ends], self.size(ends))
-        rows = np.empty(self.positions, np.uint32)
+        rows = np.empty(self.positions, np.intp)
         rows[place % self.positions] = self.rows.get()[place]
         start = self.start % max(self.positions, 1)
         codes = Codes((), self.codes.book, self.codes.n_codes)

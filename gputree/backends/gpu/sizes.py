@@ -26,13 +26,14 @@ PARTS = 16  # times that a record is read at most
 THREADS = 512  # of a block
 RESIDENT = 2048  # threads of a multiprocessor
 TILE = 1024  # rows that a block takes at a time
+FLUSH = 2  # rows for each cell of a feature that a block adds to a table
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``own`` features and ``channels`` of a block, ``columns`` of cells, ``parts`` that cover all, ``nbytes`` a block.
+    """``own`` features and ``channels`` of a block, ``columns`` of cells, ``parts`` that cover all.
 
-    ``lanes`` is the power of two from ``own`` on.
+    ``lanes`` is the power of two from ``own`` on; ``cells`` of a feature and ``nbytes`` are those of a block.
     """
 
     own: int
@@ -40,12 +41,14 @@ class Plan:
     channels: int
     columns: int
     parts: int
+    cells: int
     nbytes: int
 
     def shares(self, multiprocessors: int, shared: int, tiles: int) -> int:
-        """Blocks of a part: as many as run at once, none without a tile of rows."""
+        """Blocks of a part: as many as run at once, none without rows that pay for adding its cells to the table."""
         resident = max(1, min(shared // (self.nbytes + RESERVED), RESIDENT // THREADS))
-        return max(1, min(tiles, resident * multiprocessors // self.parts))
+        paid = tiles * TILE // (FLUSH * self.cells)
+        return max(1, min(tiles, paid, resident * multiprocessors // self.parts))
 
 
 def plan(codes: int, channels: int, nbytes: int, features: int, limit: int) -> Plan | None:
@@ -56,11 +59,11 @@ def plan(codes: int, channels: int, nbytes: int, features: int, limit: int) -> P
         size = codes * channels * columns * nbytes
         if size <= limit:
             own = min(wanted, columns)
-            return Plan(own, min(width, columns), channels, columns, -(-features // own), size)
+            return Plan(own, min(width, columns), channels, columns, -(-features // own), codes * channels, size)
     own, columns = min(wanted, COLUMNS[-1]), COLUMNS[-1]
     part = limit // (codes * columns * nbytes)
     passes = -(-channels // part) if part else PARTS + 1
     if passes * -(-wanted // own) > PARTS:
         return None
     size = codes * part * columns * nbytes
-    return Plan(own, min(width, columns), part, columns, passes * -(-features // own), size)
+    return Plan(own, min(width, columns), part, columns, passes * -(-features // own), codes * part, size)

@@ -22,7 +22,7 @@ KEY_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """One table of a chunk on the device, see kernels/cells.cuh; ``head`` are the arguments that searches begin with."""
+    """One table of a chunk on the device, see kernels/cells.cuh."""
 
     table: ARRAY
     first: ARRAY
@@ -100,7 +100,7 @@ class Chunk:
         return Cells(table, nothing(np.int64), nothing(np.int64), nothing(np.uint16), n_cells, False)
 
     def gather(self, which: NDArray[np.intp], ptr: NDArray[np.int64], tile: int | None = None) -> tuple[Any, ...]:
-        """The arguments of dense counts: rows of some slots, and features; ptr counts tiles or rows before each slot."""
+        """The arguments of dense counts: rows of some slots, features; ptr counts tiles or rows before each slot."""
         put, codes = self.driver.put, self.shard.codes
         node = self.slots.id[which]
         start, stop = self.shard.start[node], self.shard.stop[node]

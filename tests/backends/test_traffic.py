@@ -1,0 +1,82 @@
+"""Bytes and atomics of a level: the model of benchmarks/traffic.py against the emulator's counts, kernel by kernel."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from benchmarks.traffic import CLASSES, FLOOR, KERNELS, ROWS, Level, Traffic, columns, distinct, measure, model, sectors
+from benchmarks.traffic import total as whole
+
+NEAR = 1.3
+
+
+def far(said: Traffic, seen: Traffic) -> list[str]:
+    """What differs by more than NEAR; nothing must be nothing."""
+    pairs = {f.name: (getattr(said, f.name), getattr(seen, f.name)) for f in fields(Traffic)}
+    return [f"{name}: {a:,.0f} for {b:,}" for name, (a, b) in pairs.items() if a > NEAR * b or b > NEAR * a]
+
+
+@pytest.mark.parametrize("classes", CLASSES)
+@pytest.mark.parametrize("rows", ROWS)
+def test_a_level_moves_and_adds_what_the_model_says(rows: int, classes: int) -> None:
+    level = Level(rows, classes)
+    said, seen = model(level), measure(level)
+    assert set(seen) == set(KERNELS)  # no other kernel runs in a level
+    wrong = {name: far(said[name], seen[name]) for name in KERNELS} | {"all": far(whole(said), whole(seen))}
+    assert not any(wrong.values()), wrong
+
+
+def test_the_sizes_cover_every_way_of_counting() -> None:
+    shared = {(n, c): how.parts for n in ROWS for c in CLASSES if (how := Level(n, c).shared)}
+    # whole records where 256 codes x classes x 28 columns fit, else four features a block: seven parts
+    assert shared == {(20_000, 2): 1, (20_000, 7): 1, (100_000, 2): 1, (100_000, 7): 1, (100_000, 30): 7}
+
+
+def test_slots_are_of_equal_size_and_codes_equally_frequent() -> None:
+    level = Level(4_080, 2)  # 255 codes, 16 times each
+    X = columns(level, np.random.default_rng(1))
+    assert X.shape == (4_080, 28)
+    assert np.bincount((X[:, 0] > 127) + 2 * (X[:, 1] > 127)).tolist() == [1_020] * 4
+    assert all(np.bincount(X[:, f].astype(int)).tolist() == [16] * 255 for f in range(2, 28))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "draws", "expected"),
+    [(1, 5, 1.0), (2, 0, 0.0), (2, 1, 1.0), (2, 2, 1.5), (3, 2, 5 / 3), (2, 3, 1.75)],  # 1.75: two of 8 give one kind
+)
+def test_distinct_kinds_of_some_draws(kinds: int, draws: int, expected: float) -> None:
+    assert distinct(kinds, draws) == pytest.approx(expected, rel=1e-12)
+
+
+def test_traffic_of_counting_worked_by_hand() -> None:
+    # 4 codes x 2 classes <= 16 rows a slot: in shared memory, where each slot is one tile and has a block of its own
+    shared = model(Level(32, 2, slots=2, features=4, known=3))["count"]
+    threads = 2 * 512 * (8 + 8 + 24 + 12)  # tile_ptr[k], one probe for the slot, three 64-bit numbers, three of 32 bits
+    met = 2 * 4 * 6 * (1 - (5 / 6) ** 16)  # cells of two slots and four features: 6 each, 16 rows in them
+    assert shared.bytes_read == pytest.approx(threads + 32 * 4 * (4 + 1 + 4) + 8 * met)
+    assert (shared.shared_atomics, shared.global_atomics) == (128, pytest.approx(met))
+    # 4 codes x 20 classes > 16 rows: row_ptr[k], one probe, start, row_ptr; eight words; the code
+    wide = model(Level(32, 20, slots=2, features=4, known=3))["count"]
+    assert wide == Traffic(bytes_read=128 * (8 + 8 + 16 + 32 + 1), global_atomics=128)
+
+
+def test_sectors_of_one_node_worked_by_hand() -> None:
+    n = 1_000_000
+    memory = sectors(Level(n, 2, slots=1))
+    assert memory["count"] == n * (4 + 32)  # row word, record with the label in it
+    assert memory["count_branches"] == n * (
+        4 + 32 + 4 + 2
+    )  # the labels of neighbours share sectors; the branch goes out
+    assert memory["move_rows"] == n * (4 + 2 + 4)
+    cells = 28 * 256 * 2 * 4
+    known = 28 * 255 * 2 * 4  # no missing values; all other cells are met
+    assert memory["table"] == pytest.approx(2 * cells + 2 * known)
+    assert FLOOR == 4 + 32 + 4
+
+
+def test_labels_of_scattered_rows_take_a_sector_each() -> None:
+    memory = sectors(Level(1_000_000, 2, slots=4_096))
+    assert memory["count_branches"] == pytest.approx(1_000_000 * (4 + 32 + 32 + 2), rel=1e-3)
