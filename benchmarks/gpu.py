@@ -64,7 +64,10 @@ def parts() -> tuple[Part, ...]:
     )
     return (
         *(Part(f"check: {name}", "checks", 8.0, partial(gpu_checks.against_oracle, name=name)) for name in RECIPES),
-        *(Part(f"kernels: {name}", "kernels", 10.0, partial(gpu_kernels.measure, name=name)) for name in gpu_kernels.GROUPS),
+        *(
+            Part(f"kernels: {name}", "kernels", 10.0, partial(gpu_kernels.measure, name=name))
+            for name in gpu_kernels.GROUPS
+        ),
         *(Part(f"check: {name}", "checks", seconds, run) for name, seconds, run in large),
         *(Part(f"fit: {f.name}", "fits", f.seconds, partial(gpu_fits.measure, name=f.name)) for f in gpu_fits.FITS),
     )

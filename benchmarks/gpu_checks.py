@@ -26,7 +26,7 @@ from gputree.engine.grow import Progress, grow
 from gputree.engine.recipe import Recipe, Stop
 from gputree.engine.sampling import Sampler
 
-READ_CELLS = 1 << 22  # cells of a table that is read and compared whole, at most
+READ_CELLS = 1 << 25  # channels of cells of a table that is read and compared whole, at most
 ROW_BYTES = 180  # of a row of the largest table on the device, 28 columns
 BEYOND = 1 << 31
 GINI = Search((THRESHOLD, MULTIWAY), CRITERIA["gini"], Limits())
@@ -66,7 +66,7 @@ class Twin:
         table = Pair(
             self.ours.histogram(shard.ours, slots, features), self.oracle.histogram(shard.oracle, slots, features)
         )
-        if features.size * int(shard.ours.codes.n_codes.max(initial=0)) <= READ_CELLS:
+        if features.size * int(shard.ours.codes.n_codes.max(initial=0)) * len(slots.stats) <= READ_CELLS:
             self.met("read", self.ours.read(table.ours), self.oracle.read(table.oracle))
         return table
 
@@ -79,9 +79,7 @@ class Twin:
         return found
 
     def children(self, shard: Pair, splits: Splits) -> Any:
-        return self.met(
-            "children", self.ours.children(shard.ours, splits), self.oracle.children(shard.oracle, splits)
-        )
+        return self.met("children", self.ours.children(shard.ours, splits), self.oracle.children(shard.oracle, splits))
 
     def partition(self, shard: Pair, splits: Splits, children: Any) -> None:
         self.ours.partition(shard.ours, splits, children)

@@ -122,7 +122,7 @@ def measure(lab: Lab, name: str) -> list[dict[str, Any]]:
     """Equal to the CPU's tree on some rows; then all libraries in turn; the peak of the device's memory."""
     fit = next(f for f in FITS if f.name == name)
     if lab.toy:
-        fit = replace(fit, parameters={**fit.parameters, "max_depth": 3})
+        fit = replace(fit, parameters={**fit.parameters, "max_depth": 2})
     rows = Rows.of(lab, fit.table)
     equal = fingerprint(lab, fit, rows)
     sides = {side.library: side for side in (*ours(lab, fit, rows), *peers(lab, fit, rows))}

@@ -312,9 +312,7 @@ def level(bench: Bench, backend: Cuda, shard: Any, nodes: Nodes, load: Load) -> 
     bench.add(name, load, split)
 
 
-def add_search(
-    bench: Bench, backend: Cuda, shard: Any, nodes: Nodes, scene: tuple[str, Load, Search]
-) -> None:
+def add_search(bench: Bench, backend: Cuda, shard: Any, nodes: Nodes, scene: tuple[str, Load, Search]) -> None:
     """Histogram and search of some nodes."""
     (ids, stats), (name, load, search) = nodes, scene
     slots = Slots(ids, root_keys(1, ids), stats, shard.size(ids), np.repeat([[-np.inf], [np.inf]], ids.size, axis=1))

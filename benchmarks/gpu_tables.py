@@ -177,7 +177,7 @@ RECIPES: dict[str, Recipe] = {
     "categories, a branch each": replace(PLAIN, categories=40, criterion="gain_ratio"),
     "subsets of categories, 4 random features": replace(PLAIN, categories=200, categorical=SUBSET, max_features=4),
     "random tests": replace(PLAIN, categories=40, numeric=RANDOM, categorical=RANDOM_SUBSET, classes=(9,)),
-    "300 columns": replace(PLAIN, rows=12_000, features=300, values=60),
+    "300 columns": replace(PLAIN, rows=6000, features=300, values=60),
 }
 
 
@@ -198,7 +198,32 @@ def flights(lab: Any) -> XY:
 def flights_like(n: int, seed: int = 0) -> XY:
     """24 columns: calendar, times, distance, carrier and places as codes, planes and weather with values missing."""
     rng = np.random.default_rng(seed)
-    distinct = (12, 31, 7, 20, 60, 1021, 1163, 214, 3844, 16, 3, 105, 46, 48, 6, 160, 150, 2500, 37, 36, 38, 50, 467, 20)
+    distinct = (
+        12,
+        31,
+        7,
+        20,
+        60,
+        1021,
+        1163,
+        214,
+        3844,
+        16,
+        3,
+        105,
+        46,
+        48,
+        6,
+        160,
+        150,
+        2500,
+        37,
+        36,
+        38,
+        50,
+        467,
+        20,
+    )
     X = np.column_stack([rng.integers(0, d, n) for d in distinct]).astype(np.float32)
     minutes = rng.exponential(25.0, n) - 20 + X[:, 3] * 1.5 + (X[:, 9] % 4) * 3 + (X[:, 0] == 5) * 10
     lost = rng.random((n, 24)) < np.repeat([0.0, 0.15, 0.005], (12, 3, 9))

@@ -286,7 +286,9 @@ def same(what: str, ours: Any, other: Any) -> int:
     wrong = np.flatnonzero(unlike(ours, other).ravel())
     if wrong.size:
         at = np.unravel_index(wrong[0], ours.shape)
-        raise Mismatch(f"{what}: {wrong.size} of {ours.size} differ, first at {tuple(map(int, at))}: {ours[at]!r}, not {other[at]!r}")
+        raise Mismatch(
+            f"{what}: {wrong.size} of {ours.size} differ, first at {tuple(map(int, at))}: {ours[at]!r}, not {other[at]!r}"
+        )
     return int(ours.size)
 
 

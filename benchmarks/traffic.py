@@ -171,8 +171,8 @@ def count_shared(level: Level, how: Plan) -> Traffic:
 def count_global(level: Level) -> Traffic:
     """A thread finds out all by itself for every row and feature."""
     adds = level.rows * level.features
-    # row_ptr[k], the slot, start, row_ptr; slot_of, the row, place_of, three of cell_of, the label, sizes; the code
-    each = LONG * (1 + level.probes + 2) + WORD * 8 + CODE
+    # row_ptr[k], the slot, start, row_ptr; slot_of, the row, place_of, three of cell_of, the label; the code
+    each = LONG * (1 + level.probes + 2) + WORD * 7 + CODE
     return Traffic(adds * each, 0, 0, adds)
 
 
@@ -200,7 +200,7 @@ def count_branches(level: Level) -> Traffic:
     keep = BRANCHES * level.classes <= SIDES
     # of a tile: tile_ptr (2), the split, branch_ptr (3), lookup_ptr (2), count_ptr, start, stop; kind, cut, missing
     tile = LANES * (LONG * (10 + level.probes) + WORD * 3) + BRANCHES * (LONG + WORD)
-    row = WORD + WORD + CODE + WORD + WORD  # the row, place, code, label, sizes
+    row = WORD + WORD + CODE + WORD  # the row, place, code, label
     joined = level.tiles * BRANCHES * (1 + (level.classes if keep else 0))
     return Traffic(
         level.rows * (row + ranks()) + level.tiles * tile,
@@ -236,20 +236,13 @@ def sectors(level: Level) -> dict[str, float]:
     """Bytes that memory moves for the rows of a level by kernel, and for its table."""
     how = level.shared
     parts = how.parts if how else 1
-    label = gathered(level, SECTOR // WORD)
     return {
-        # in shared memory the label comes with the record; each part of the features or classes reads both again
-        "count": level.rows * (parts * (WORD + SECTOR) + (0 if how else label)),
-        "count_branches": level.rows * (WORD + SECTOR + label + SHORT),
+        # the label is in the record; each part of the features or classes reads row word and record again
+        "count": level.rows * parts * (WORD + SECTOR),
+        "count_branches": level.rows * (WORD + SECTOR + SHORT),
         "move_rows": level.rows * (WORD + SHORT + WORD),
         "table": table_sectors(level),
     }
-
-
-def gathered(level: Level, per_sector: int) -> float:
-    """Bytes a row of sectors that hold something of a slot, where a slot's rows are a random part of the table."""
-    share = distinct(level.slots, per_sector) / per_sector  # of sectors touched, times slots
-    return SECTOR * share
 
 
 def table_sectors(level: Level) -> float:

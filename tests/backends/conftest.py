@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gputree.backends.cuda import Cuda
+from gputree.backends.cuda import Cuda, open_cuda
 from gputree.backends.gpu.driver import Driver
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, Bags, CodeSpec
@@ -21,23 +21,35 @@ from gputree.core.keys import root_keys
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.splits import NOT_MET, Slots, Splits
 from gputree.core.target import Target, class_target, sum_target
+from tests.emulator.compiler import find_compiler
 from tests.emulator.driver import Emulator
+from tests.emulator.errors import CompilerMissing
 
 
 def emulated(checked: bool) -> Backend:
     """The CUDA backend on the CPU."""
+    require_compiler()
     return Cuda(Driver.of(Emulator(checked=checked).xp, 0))
+
+
+def require_compiler() -> None:
+    """Skip where the kernels cannot be compiled for the CPU; where CI is set, tests/conftest.py makes it a failure."""
+    try:
+        find_compiler()
+    except CompilerMissing as missing:
+        pytest.skip(str(missing))
 
 
 BACKENDS: dict[str, Callable[[], Backend]] = {
     "numpy": Oracle,
     "emulated": lambda: emulated(checked=False),
     "checked": lambda: emulated(checked=True),
+    "cuda": lambda: open_cuda("cuda"),
 }
 CATEGORIES = 5  # declared in every category column; the last never occurs
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.gpu] * (name == "cuda")) for name in BACKENDS])
 def backend(request: pytest.FixtureRequest) -> Backend:
     return BACKENDS[request.param]()
 

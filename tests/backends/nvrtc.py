@@ -38,13 +38,13 @@ class Budget:
         return REGISTERS // (self.threads * self.blocks) // EIGHT * EIGHT
 
 
-# By file and kernel. Too few threads at once cannot hide the time that memory takes, so each row says how many there
-# must be, one step of the hardware (eight registers) or two above what the compiler takes today; a spill goes through
-# memory itself, so none is allowed at all.
-#   A thread a row: 1,280 threads or more, which is all or most that a multiprocessor of 7.5 (1,024), 8.6, 8.9 and 12.0
-#   (1,536) holds and five eighths of the others' 2,048.
-#   A warp a tile or a slot: the same. A warp a pair or a test computes in float64 and keeps the sums of both directions
-#   of missing values: 384 threads for cuts, 640 and more for the rest.
+# By file and kernel. With too few threads at once nothing is done while memory answers, so each row says how many there
+# must be: the registers that this leaves are one step of the hardware (eight) above what the neediest of its sort takes.
+# A spill goes through memory itself, so none is allowed. Left alone, the compiler spills a few registers to have more
+# blocks; a kernel where it did so names the blocks of this table in its launch bounds.
+#   A thread a row: 1,280 threads, where a multiprocessor holds 1,024 (7.5), 1,536 (8.6, 8.9, 12.0) or 2,048.
+#   A warp a tile or a slot: the same, 768 where it adds channels.
+#   A warp a pair: cuts keep the float64 sums of both directions of missing values, 384 threads; branches 640.
 #   `count_shared` has two blocks, for 7.5 holds no more.
 BUDGETS = {
     "encode": {
@@ -205,19 +205,20 @@ def warnings(log: str) -> list[str]:
     return [line for line in log.splitlines() if not _PLAIN_LINES.fullmatch(line)]
 
 
-_THREADS = re.compile(r"\.entry (\w+)\([^)]*\)\s*\.maxntid (\d+)(?:, 1, 1)?\n")
+_BOUNDS = re.compile(r"\.entry (\w+)\([^)]*\)\s*\.maxntid (\d+)(?:, 1, 1)?\n(?:\.minnctapersm (\d+)\n)?")
 # An instruction on floating-point numbers: its type is the last part, or stands before that of what is converted.
 _FLOAT = re.compile(r"^\s*(?:@!?%p\d+\s+)?([a-z]\w*(?:\.\w+)*\.(?:b?f16\w*|b?f32|tf32|f64)(?:\.\w+)*)\s", re.MULTILINE)
 # What is exact or rounded to nearest as IEEE 754 says. Without .rn, a product and a sum may become one instruction.
 _RIGHT = re.compile(
     r"(add|sub|mul|div)\.rn\.f64|cvt\.rn\.f64\.[su]\d+|cvt\.(ftz\.)?f64\.f32"
     r"|(neg|abs|copysign|min|max|mov|selp|slct)\.f64|setp\.\w+(\.\w+)?\.f64|(ld|st)(\.\w+)*\.f64|ld(\.\w+)*\.f32"
+    r"|setp\.(nan|num)(\.ftz)?\.f32"
 )
 
 
-def threads(ptx: str) -> dict[str, int]:
-    """The threads of a block that every kernel is compiled for, by name."""
-    return {name: int(number) for name, number in _THREADS.findall(ptx)}
+def bounds(ptx: str) -> dict[str, tuple[int, int]]:
+    """The launch bounds of every kernel, by name: threads of a block, and blocks at once, 0 where none are named."""
+    return {name: (int(threads), int(blocks or 0)) for name, threads, blocks in _BOUNDS.findall(ptx)}
 
 
 def inexact(ptx: str) -> list[str]:
@@ -227,12 +228,12 @@ def inexact(ptx: str) -> list[str]:
 
 def over_budget(compiled: Compiled, budgets: dict[str, Budget]) -> list[str]:
     """What breaks the budgets of a file."""
-    found, of_block = taken(compiled.log), threads(compiled.ptx)
+    found, named = taken(compiled.log), bounds(compiled.ptx)
     wrong = [f"{name}: no kernel or no budget" for name in sorted(found.keys() ^ budgets.keys())]
     for name in sorted(found.keys() & budgets.keys()):
         budget, kernel = budgets[name], found[name]
-        if of_block.get(name) != budget.threads:
-            wrong.append(f"{name}: for blocks of {of_block.get(name)} threads, not {budget.threads}")
+        if named.get(name) not in ((budget.threads, 0), (budget.threads, budget.blocks)):
+            wrong.append(f"{name}: launch bounds {named.get(name)}, not {(budget.threads, budget.blocks)}")
         if kernel.registers > budget.registers:
             wrong.append(f"{name}: {kernel.registers} registers, above {budget.registers}")
         if kernel.shared != budget.shared:

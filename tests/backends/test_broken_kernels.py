@@ -230,8 +230,6 @@ HISTOGRAM: dict[str, Edit] = {
     "private copies left out": ("weights", ANY, "column < columns; column += features", "column < features; column++"),
     "carry dropped": ("weights", RESULT, " + (before + low < low)", ""),
     "rows behind the slot": ("labels", ANY, "* tile, stop[s]), slot", "* tile, stop[s] + 9), slot"),
-    "label of the record before": ("labels", BOUNDS, "(group * n + row + 1) *", "(group * n + row) *"),
-    "label at a 32-bit place": ("far", OVERFLOW, "(group * n + row + 1) * words", "((int)row + 1) * words"),
     "class tiles overlap": ("many classes", WRONG, "= first_channel + channels;", "= first_channel + channels + 1;"),
     "class tiles in one place": ("many classes", RESULT, "(first_channel + channel) * width", "channel * width"),
     "features of the first part": ("wide", RESULT, "first = part % parts * own", "first = 0"),
@@ -250,6 +248,8 @@ DEVICE_IN_HISTOGRAM: dict[str, Edit] = {
     "row of the slot before": ("few rows", ANY, "if (ptr[middle] <= x)", "if (ptr[middle] < x)"),
     "record at a 32-bit place": ("far", OVERFLOW, "((gt_i64)group * n + row) * words", "(int)row * words"),
     "codes of the first group": ("wide", RESULT, "((gt_i64)group * n + row) * words", "row * words"),
+    "label of the record before": ("labels", BOUNDS, "(group * n + row + 1) *", "(group * n + row) *"),
+    "label at a 32-bit place": ("far", OVERFLOW, "(group * n + row + 1) * words", "((int)row + 1) * words"),
     "outputs overlap": ("two outputs", RESULT, "channel += sizes[o]", "channel += sizes[o] - 1"),
     "rows weigh 1": ("weights", RESULT, "GT_WEIGHTED ? units[row] : 1", "1"),
 }

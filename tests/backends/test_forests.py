@@ -14,13 +14,12 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 import gputree
 from gputree.backends import cuda
 from gputree.core.forest import Forest, Test
+from tests.backends.conftest import require_compiler
 from tests.emulator.driver import Emulator
 
 CRITERIA = ("gini", "entropy", "train_error", "gain_ratio", "twoing", "chi2", "squared_error", "poisson")
 SUMS = ("squared_error", "poisson")
 LIVE = 1000  # open nodes of one level
-
-Device = Callable[[], None]
 
 
 @pytest.fixture(params=["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -29,6 +28,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     if request.param == "cuda":
         yield None
         return
+    require_compiler()
     emulator = Emulator(checked=False)
     monkeypatch.setattr(cuda, "import_cupy", lambda: emulator.xp)
     monkeypatch.setattr(cuda, "COMPILED", {})

@@ -113,10 +113,16 @@ def test_spills_and_registers_are_read_from_the_log():
     assert nvrtc.over_budget(found, {"f": nvrtc.Budget(64, 28)}) == [f"f: {kernel.registers} registers, above 32"]
 
 
+@pytest.mark.parametrize(("named", "wrong"), [("64, 4", []), ("64, 5", ["f: launch bounds (64, 5), not (64, 4)"])])
+def test_blocks_that_launch_bounds_name_are_those_of_the_budget(named, wrong):
+    found = compile_text(entry("out[n] = in[n];", named), 120, OPTIONS)
+    assert nvrtc.over_budget(found, {"f": nvrtc.Budget(64, 4)}) == wrong
+
+
 def test_other_blocks_and_other_kernels_break_a_budget():
     found = compiled_entry("out[n] = in[n];")
     assert nvrtc.over_budget(found, {"f": nvrtc.Budget(64, 8)}) == []
-    assert nvrtc.over_budget(found, {"f": nvrtc.Budget(32, 8)}) == ["f: for blocks of 64 threads, not 32"]
+    assert nvrtc.over_budget(found, {"f": nvrtc.Budget(32, 8)}) == ["f: launch bounds (64, 0), not (32, 8)"]
     assert nvrtc.over_budget(found, {"g": nvrtc.Budget(64, 8)}) == [
         "f: no kernel or no budget",
         "g: no kernel or no budget",
@@ -153,6 +159,7 @@ D, F = "const double a = ((double*)in)[0], b = ((double*)in)[1]; ((double*)out)[
         (f"atomicAdd(&{F}, 1.5f);", OPTIONS, "f32"),
         ("atomicAdd((double*)out, 1.5);", OPTIONS, "f64"),
         (f"out[0] = {F} < 1.5f;", OPTIONS, "setp"),
+        ("const float a = ((const float*)in)[0]; out[0] = a != a;", OPTIONS, ""),
     ],
 )
 def test_inexact_instructions_are_seen(body, options, seen):

@@ -13,11 +13,11 @@ import pytest
 from gputree.backends.cuda import Cuda
 from gputree.backends.gpu import tables
 from gputree.backends.gpu.driver import OLDEST, Driver
-from gputree.backends.gpu.sizes import RESERVED, RESIDENT, THREADS, Plan, plan
+from gputree.backends.gpu.sizes import Plan, plan
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, Bags, CodeSpec
 from gputree.core.keys import root_keys
-from gputree.core.splits import NOT_MET, Slots
+from gputree.core.splits import Slots
 from tests.backends.conftest import Case, PlainTest, record
 from tests.emulator.driver import KB, SHARED_LIMITS, Emulator, Properties
 
@@ -66,6 +66,7 @@ def test_the_plan_fits_and_covers() -> None:
         if found is None:
             continue
         n_found += 1
+        assert found.cells == codes * found.channels
         assert found.nbytes == codes * found.channels * found.columns * nbytes <= limit, sizes
         by_feature, by_channel = parts_of(features, found.own), parts_of(channels, found.channels)
         assert found.parts == by_feature * by_channel, sizes  # all features and channels, no part empty
@@ -83,18 +84,25 @@ def test_more_shared_memory_never_makes_a_block_smaller() -> None:
         assert kept == sorted(kept)
 
 
+@pytest.mark.parametrize("cells", [1, 1000, 14_000])
 @pytest.mark.parametrize("nbytes", [16, 20 * KB, 48 * KB, 227 * KB])
 @pytest.mark.parametrize("parts", [1, 2, 14, 600])
-def test_blocks_run_at_once(nbytes: int, parts: int) -> None:
-    """One block more for each part would not fit the device any more, or would find no tile."""
-    planned = Plan(own=4, lanes=4, channels=3, columns=4, parts=parts, nbytes=nbytes)
+def test_blocks_run_at_once(parts: int, nbytes: int, cells: int) -> None:
+    """One block more for each part would not fit the device, find no tile, or have too few rows for its cells."""
+    planned = Plan(own=4, lanes=4, channels=3, columns=4, parts=parts, cells=cells, nbytes=nbytes)
+
+    def held(blocks: int) -> bool:
+        """Whether a multiprocessor of 228 KB holds so many blocks."""
+        return blocks * (nbytes + 1024) <= 228 * KB and blocks * 512 <= 2048
+
+    def useful(shares: int, tiles: int, multiprocessors: int) -> bool:
+        together = -(-shares * parts // multiprocessors)  # blocks of the busiest multiprocessor
+        return shares <= tiles and held(together) and shares * 2 * cells <= tiles * 1024
+
     for tiles, multiprocessors in product((1, 3, 100, 10_000), (1, 20, 132)):
         shares = planned.shares(multiprocessors, 228 * KB, tiles)
-        # beyond one block, each multiprocessor holds as many as its memory and its threads allow
-        held = max(n for n in range(1, 99) if n == 1 or n * (nbytes + RESERVED) <= 228 * KB and n * THREADS <= RESIDENT)
-        assert 1 <= shares <= tiles
-        assert shares == 1 or shares * parts <= held * multiprocessors
-        assert shares == tiles or (shares + 1) * parts > held * multiprocessors
+        assert shares == 1 or useful(shares, tiles, multiprocessors)
+        assert not useful(shares + 1, tiles, multiprocessors)
 
 
 # ---- every row, counted ----
@@ -109,10 +117,13 @@ class Row:
     features: int
     passes: int = 1
 
+    def fitting(self, nbytes: int, limit: int) -> int:
+        """The most channels that a block can hold."""
+        return KB * limit // (self.codes * self.columns * nbytes)
+
     def channels(self, nbytes: int, limit: int) -> int:
-        """The most channels that the row holds, or with passes the fewest that need them."""
-        fitting = KB * limit // (self.codes * self.columns * nbytes)
-        return fitting if self.passes == 1 else (self.passes - 1) * fitting + 1
+        """The most that one pass takes, or the fewest that need the passes."""
+        return max(1, self.passes - 1) * self.fitting(nbytes, limit) + (self.passes > 1)
 
 
 ROWS = {
@@ -127,15 +138,14 @@ ROWS = {
 }
 
 
-def case_of(row: Row, channels: int, weighted: bool) -> Case:
+def case_of(row: Row, limit: int, weighted: bool) -> Case:
     """A table of the row's size: the first column has all codes, the others fewer; all have missing values."""
-    rng = np.random.default_rng(channels)
-    n = row.codes * channels + 300 if row.passes == 1 else 3000
-    n = max(n, row.codes * (channels // max(row.passes - 1, 1)) + 300) if row.features < 29 else n
+    rng, nbytes = np.random.default_rng(limit), 8 if weighted else 4
+    n = row.codes * row.fitting(nbytes, limit) + 300  # rows that pay for shared memory
     X = np.column_stack([rng.permutation(n) % max(2, row.codes - 1 - 7 * f) for f in range(row.features)]).astype(float)
     X[rng.random(X.shape) < 0.05] = np.nan
     X[: row.codes - 1, 0] = np.arange(row.codes - 1)
-    classes = channels - weighted  # beside the weights, a channel counts rows
+    classes = row.channels(nbytes, limit) - weighted  # beside the weights, a channel counts rows
     weight = rng.lognormal(sigma=3.0, size=n) if weighted else None
     return Case(X, rng.integers(0, classes, (n, 1)), weight, sizes=(classes,), category=())
 
@@ -144,8 +154,8 @@ def counted(backend: Backend, case: Case) -> tuple[Any, ...]:
     """The table of three nodes: all rows, and a second tree's that are split 1 to 30 or so."""
     codes = backend.encode(case.X, backend.edges(case.X, CodeSpec(case.schema()), None))
     shard = backend.open(codes, case.target(), Bags(2))
-    cut = codes.n_codes[1] // 30
-    backend.partition(shard, record([PlainTest(1, 1, int(cut), NOT_MET + 2)]), np.array([2, 3], np.int32))
+    cut = max(1, int(codes.n_codes[1]) // 30)
+    backend.partition(shard, record([PlainTest(1, 1, cut, missing=1)]), np.array([2, 3], np.int32))
     stats = np.zeros((case.target().layout.n_channels, 3), np.int64)  # counting does not look at them
     nodes = np.array([3, 0, 2], np.int32)
     slots = Slots(nodes, root_keys(11, nodes), stats, np.zeros(3, np.int64), np.zeros((2, 3)))
@@ -155,12 +165,13 @@ def counted(backend: Backend, case: Case) -> tuple[Any, ...]:
 
 def check(row: Row, limit: int, weighted: bool, checked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """One table through the row of the plan that is meant, and cell for cell as the oracle counts it."""
-    channels = row.channels(8 if weighted else 4, limit)
+    nbytes = 8 if weighted else 4
+    wanted = (row.codes, row.channels(nbytes, limit), nbytes, row.features, KB * limit)
     plans: list[Plan | None] = []
 
     def recorded(*sizes: int) -> Plan | None:
+        assert sizes == wanted
         plans.append(plan(*sizes))
-        assert sizes == (row.codes, channels, 8 if weighted else 4, row.features, KB * limit)
         return plans[-1]
 
     monkeypatch.setattr(tables, "plan", recorded)
@@ -168,7 +179,7 @@ def check(row: Row, limit: int, weighted: bool, checked: bool, monkeypatch: pyte
     # cards of 48 KB alone are too old for the library; the table holds for them all the same
     device = replace(device, compute_capability=max(device.compute_capability, OLDEST))
     emulator = Emulator(checked=checked, properties=device)
-    case = case_of(row, channels, weighted)
+    case = case_of(row, limit, weighted)
     found = counted(Cuda(Driver.of(emulator.xp, 0)), case)
     for mine, expected in zip(found, counted(Oracle(), case), strict=True):
         np.testing.assert_array_equal(mine, expected)
@@ -179,7 +190,7 @@ def check(row: Row, limit: int, weighted: bool, checked: bool, monkeypatch: pyte
         assert used == {"count_global"}
         return
     assert planned is not None
-    assert (planned.columns, parts_of(channels, planned.channels)) == (row.columns, row.passes)
+    assert (planned.columns, parts_of(wanted[1], planned.channels)) == (row.columns, row.passes)
     assert used == {"count_shared", "count_global"}  # a node of few rows does not pay for a flush
 
 

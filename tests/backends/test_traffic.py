@@ -58,18 +58,37 @@ def test_traffic_of_counting_worked_by_hand() -> None:
     met = 2 * 4 * 6 * (1 - (5 / 6) ** 16)  # cells of two slots and four features: 6 each, 16 rows in them
     assert shared.bytes_read == pytest.approx(threads + 32 * 4 * (4 + 1 + 4) + 8 * met)
     assert (shared.shared_atomics, shared.global_atomics) == (128, pytest.approx(met))
-    # 4 codes x 20 classes > 16 rows: row_ptr[k], one probe, start, row_ptr; eight words; the code
+    # 4 codes x 20 classes > 16 rows: row_ptr[k], one probe, start, row_ptr; seven words; the code
     wide = model(Level(32, 20, slots=2, features=4, known=3))["count"]
-    assert wide == Traffic(bytes_read=128 * (8 + 8 + 16 + 32 + 1), global_atomics=128)
+    assert wide == Traffic(bytes_read=128 * (8 + 8 + 16 + 28 + 1), global_atomics=128)
+
+
+def test_traffic_of_a_block_that_counts_two_slots_worked_by_hand() -> None:
+    # 256 codes x 4 classes: two slots of 1,024 rows, a tile each, pay for one block of 1,024 cells a feature, not two
+    shared = model(Level(2_048, 4, slots=2, features=4))["count"]
+    threads = 512 * (8 + 8) + 512 * 2 * (24 + 12)  # the block begins once and visits two slots
+    met = 2 * 4 * 1_020 * (1 - (1_019 / 1_020) ** 1_024)  # cells of two slots and four features; no missing values
+    assert shared.bytes_read == pytest.approx(threads + 2_048 * 4 * (4 + 1 + 4) + 8 * met)
+    assert (shared.shared_atomics, shared.global_atomics) == (8_192, pytest.approx(met))
+
+
+def test_traffic_of_the_branches_of_a_tile_worked_by_hand() -> None:
+    # 16 rows, one node: row, place, code and label of each; the branch out; two counts of a branch for 32 rows
+    narrow = model(Level(16, 2, slots=1, features=4, known=3))["count_branches"]
+    tile = 32 * (10 * 8 + 3 * 4) + 2 * (8 + 4)  # ten numbers of 64 bits and three of 32 a lane; sizes of two branches
+    assert narrow.bytes_read == 16 * (4 + 4 + 1 + 4) + 4 + tile
+    assert narrow.bytes_written == 16 * 2 + 4
+    assert (narrow.shared_atomics, narrow.global_atomics) == (16, 2 * 2 + 2)  # joined: two classes, and the rows
+    # two branches x 40 classes > 64 totals: every row is added in global memory, and the sizes of the branches
+    wide = model(Level(16, 40, slots=1, features=4, known=3))["count_branches"]
+    assert (wide.shared_atomics, wide.global_atomics) == (0, 16 + 2)
 
 
 def test_sectors_of_one_node_worked_by_hand() -> None:
     n = 1_000_000
     memory = sectors(Level(n, 2, slots=1))
     assert memory["count"] == n * (4 + 32)  # row word, record with the label in it
-    assert memory["count_branches"] == n * (
-        4 + 32 + 4 + 2
-    )  # the labels of neighbours share sectors; the branch goes out
+    assert memory["count_branches"] == n * (4 + 32 + 2)  # the same again; the branch goes out
     assert memory["move_rows"] == n * (4 + 2 + 4)
     cells = 28 * 256 * 2 * 4
     known = 28 * 255 * 2 * 4  # no missing values; all other cells are met
@@ -77,6 +96,8 @@ def test_sectors_of_one_node_worked_by_hand() -> None:
     assert FLOOR == 4 + 32 + 4
 
 
-def test_labels_of_scattered_rows_take_a_sector_each() -> None:
-    memory = sectors(Level(1_000_000, 2, slots=4_096))
-    assert memory["count_branches"] == pytest.approx(1_000_000 * (4 + 32 + 32 + 2), rel=1e-3)
+@pytest.mark.parametrize("classes", [2, 300])  # counted in shared memory or in global
+def test_labels_of_scattered_rows_take_no_sector_beside_the_record(classes: int) -> None:
+    memory = sectors(Level(10_240_000, classes, slots=4_096))  # 2,500 rows a slot
+    assert memory["count"] == 10_240_000 * (4 + 32)
+    assert memory["count_branches"] == 10_240_000 * (4 + 32 + 2)
