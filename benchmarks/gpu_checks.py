@@ -134,6 +134,7 @@ def against_oracle(lab: Lab, name: str) -> list[dict[str, Any]]:
             "check": name,
             "rows": table.X.shape[0],
             "features": table.X.shape[1],
+            "cells": table.X.size,
             "nodes": forest.n_nodes,
             "live_slots": most["live"],
             "values_compared": dict(twin.values),
@@ -156,7 +157,7 @@ def strangers(table: Table) -> NDArray[np.float32]:
     return np.concatenate([table.X, more])
 
 
-# --- statements about tables that the oracle would take too long for ----------------------------------------------------
+# --- statements about tables that the oracle would take too long for ------------------------------------------------
 
 
 def beyond_2_31_cells(lab: Lab) -> list[dict[str, Any]]:
@@ -170,7 +171,7 @@ def beyond_2_31_cells(lab: Lab) -> list[dict[str, Any]]:
 def many_classes(lab: Lab) -> list[dict[str, Any]]:
     """300 classes, and 90% of the rows in one code."""
     made = Generated(lab.size(4_000_000, 600), lab.size(28, 3), 255, skewed=True)
-    return large(lab, "300 classes, 90% in one code", made, 300, 7)
+    return large(lab, "300 classes, 90% in one code", made, lab.size(300, 60), 7)
 
 
 def weighted_sums(lab: Lab) -> list[dict[str, Any]]:
@@ -225,7 +226,8 @@ def recount(target: Target, group: NDArray[Any], size: int) -> NDArray[np.int64]
         classes = target.layout.sizes[0]
         flat = group.astype(np.int64) * classes + target.labels[0]
         return np.ascontiguousarray(np.bincount(flat, minlength=size * classes).reshape(size, classes).T)
-    assert target.sums is not None and target.weights.units is not None
+    assert target.sums is not None
+    assert target.weights.units is not None
     total = np.zeros((3, size), np.int64)
     for channel, values in zip(total, (target.weights.units, target.sums.values[0], np.int64(1)), strict=True):
         np.add.at(channel, group, values)
@@ -235,7 +237,7 @@ def recount(target: Target, group: NDArray[Any], size: int) -> NDArray[np.int64]
 def check_root(backend: Cuda, made: Generated, codes: Any, target: Target, cuts: tuple[Cuts, ...]) -> int:
     """Totals, table, search, children and partition of the root."""
     shard, m = backend.open(codes, target, Bags(1)), made.n_features
-    stats, extent = backend.totals(shard)
+    stats, _ = backend.totals(shard)
     n_values = same("totals", stats, recount(target, np.zeros(made.n, np.int8), 1))
     node, bounds = np.zeros(1, np.int32), np.array([[-np.inf], [np.inf]])
     slots = Slots(node, root_keys(3, np.zeros(1, np.int64)), stats, np.array([made.n]), bounds)

@@ -1,4 +1,4 @@
-"""Tables of `benchmarks.gpu`: small ones from NumPy, and a large one that a kernel writes and NumPy can tell row by row."""
+"""Tables of `benchmarks.gpu`: small ones from NumPy, and large ones that a kernel writes and NumPy can tell by row."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Generated:
         return self.by_block(np.uint8, lambda rows: np.nan_to_num(self.cell(rows, column), nan=-1.0) + 1)
 
     def labels(self, classes: int) -> NDArray[np.int32]:
-        """Classes i4 (n,): equal parts of the range of a sum of four columns and noise, so that every split has something to find."""
+        """Classes i4 (n,): equal parts of the range of four columns and noise added up: no node runs out of splits."""
 
         def some(rows: NDArray[np.uint32]) -> NDArray[Any]:
             total = hashed(rows, LABEL) % np.uint32(4 * self.codes)
@@ -181,7 +181,7 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-# --- tables of whole fits -----------------------------------------------------------------------------------------------
+# --- tables of whole fits ---------------------------------------------------------------------------------------------
 
 
 def flights(lab: Any) -> XY:
@@ -233,7 +233,7 @@ def flights_like(n: int, seed: int = 0) -> XY:
 
 
 def chessboard(n: int, side: int, classes: int, seed: int = 0) -> XY:
-    """16 columns; classes are the fields of a chessboard over two sums, the last ones joined; one label in ten drawn."""
+    """16 columns; classes are the fields of a chessboard over two sums, the last ones joined; one in ten is drawn."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 16), dtype=np.float32)
     across, down = ((0.8 * X[:, f] + 0.2 * X[:, f + 1]) * side for f in (0, 2))

@@ -32,7 +32,7 @@ DELAY = """extern "C" __global__ void delay(unsigned* x, int turns) {
 TURNS = 20_000
 
 
-class LeftOut(Exception):  # noqa: N818 - not an error
+class LeftOut(Exception):
     """A part does not fit into the time that is left, or needs what is not here."""
 
 
@@ -129,12 +129,11 @@ class Budget:
             raise LeftOut(f"{what} takes about {seconds:.0f} s; {max(self.left, 0):.0f} s are left")
 
 
-def alternate(budget: Budget, sides: dict[str, Callable[[], Any]], runs: int = RUNS) -> dict[str, Timing]:
-    """Wall times of calls that end with their results on the host: after a warm-up of each, in turn."""
-    begin = time.perf_counter()
-    for call in sides.values():
-        call()
-    budget.require(runs * (time.perf_counter() - begin), f"{runs} runs of {', '.join(sides)}")
+def alternate(
+    budget: Budget, sides: dict[str, Callable[[], Any]], warm_up: float, runs: int = RUNS
+) -> dict[str, Timing]:
+    """Wall times, in turn, of calls that end with their results on the host; their warm-up took ``warm_up`` seconds."""
+    budget.require(runs * warm_up, f"{runs} runs of {', '.join(sides)}")
     times: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(runs):
         for name, call in sides.items():
@@ -262,8 +261,9 @@ class PeakMemory:
         self.thread.join()
 
     def watch(self) -> None:
-        while not self.done.wait(0.001):
-            self.nbytes = max(self.nbytes, self.before - self.lab.free())
+        with self.lab.xp.cuda.Device(self.lab.device):  # a thread begins on device 0
+            while not self.done.wait(0.001):
+                self.nbytes = max(self.nbytes, self.before - self.lab.free())
 
 
 # --- comparisons ----------------------------------------------------------------------------------------------------
@@ -287,7 +287,8 @@ def same(what: str, ours: Any, other: Any) -> int:
     if wrong.size:
         at = np.unravel_index(wrong[0], ours.shape)
         raise Mismatch(
-            f"{what}: {wrong.size} of {ours.size} differ, first at {tuple(map(int, at))}: {ours[at]!r}, not {other[at]!r}"
+            f"{what}: {wrong.size} of {ours.size} differ, first at {tuple(map(int, at))}: "
+            f"{ours[at]!r}, not {other[at]!r}"
         )
     return int(ours.size)
 

@@ -26,11 +26,11 @@ from tests.emulator.driver import Emulator
 
 SPREAD = {"median", "low", "high", "runs"}
 FIELDS = {
-    "checks": {"check", "rows", "features", "nodes", "live_slots", "values_compared"},
+    "checks": {"check", "rows", "features", "cells", "nodes", "live_slots", "values_compared"},
     "kernels": {
         *("kernel", "scene", "launches", "model", "seconds", "bytes", "bytes_per_second", "share_of_copy"),
     },
-    "fits": {"fit", "features", "parameters", "equal_to_cpu", "peak_device_bytes", "libraries"},
+    "fits": {"fit", "features", "parameters", "equal_to_cpu", "peak_device_bytes", "libraries", "unusable"},
 }
 
 
@@ -57,30 +57,34 @@ def all_kernels() -> set[str]:
     return set(heads)
 
 
-def test_everything_runs_and_is_written(xp: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result, file = gpu.run(xp, toy=True, folder=tmp_path)
+@pytest.mark.parametrize("into", FIELDS)
+def test_everything_runs_and_is_written(xp: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], into: str) -> None:
+    names = [part.name for part in gpu.parts() if part.into == into]
+    result, file = gpu.run(xp, toy=True, only=tuple(names), folder=tmp_path)
     assert result["failures"] == []
     assert result["left_out"] == []
-    assert [part["part"] for part in result["parts"]] == [part.name for part in gpu.parts()]
+    assert [part["part"] for part in result["parts"]] == names
     assert file.name.startswith("toy-emulated-device-20")
     written = json.loads(file.read_text(encoding="utf-8"))
-    assert written["checks"] == result["checks"]
-    check_fields(written)
-    assert {record["kernel"] for record in written["kernels"]} == {*all_kernels(), "copy"}
+    check_fields(written, into)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
-def check_fields(written: dict[str, Any]) -> None:
+def test_all_parts_are_among_these() -> None:
+    assert {part.into for part in gpu.parts()} == set(FIELDS)
+
+
+def check_fields(written: dict[str, Any], into: str) -> None:
     """The fields that the head of benchmarks/gpu.py documents, and the three runs behind every figure."""
     documented = re.findall(r"^``(\w+)``", gpu.__doc__ or "", flags=re.MULTILINE)
     assert set(written) == set(documented)
     assert {"name", "driver", "cuda", "cupy", "memory_bytes"} <= set(written["machine"]["card"])
     assert written["options"]["clock"] == "wall"
-    for name, fields in FIELDS.items():
-        assert written[name]
-        for record in written[name]:
-            assert fields <= set(record)
+    assert written[into]
+    assert all(set(record) == FIELDS[into] for record in written[into])
     seconds = [record["seconds"] for record in written["kernels"]]
+    if into == "kernels":
+        assert {record["kernel"] for record in written["kernels"]} == {*all_kernels(), "copy"}
     for fit in written["fits"]:
         assert [side["library"] for side in fit["libraries"]][:2] == ["gputree", "scikit-learn"]
         seconds += [side["seconds"] for side in fit["libraries"]]
@@ -117,7 +121,6 @@ def test_a_wrong_result_is_a_failure(
 
     monkeypatch.setattr(Cuda, method, wrong)
     monkeypatch.setattr(gpu, "RESULTS", tmp_path)
-    monkeypatch.setattr(gpu.run, "__defaults__", (*gpu.run.__defaults__[:-1], tmp_path))  # type: ignore[index]
     assert gpu.main(["--toy", "--parts", "check: regression", "kernels: sparse"]) == 1
     written = json.loads(next(tmp_path.glob("*.json")).read_text(encoding="utf-8"))
     assert [one["part"] for one in written["failures"]] == ["check: regression"]
@@ -138,7 +141,7 @@ def test_a_wrong_result_at_large_size_is_a_failure(lab: Lab, monkeypatch: pytest
         return found
 
     monkeypatch.setattr(Cuda, method, wrong)
-    with pytest.raises((Mismatch, IndexError)):
+    with pytest.raises(Mismatch):
         next(part for part in gpu.parts() if part.name.startswith("check: beyond")).run(lab)
 
 
@@ -214,16 +217,17 @@ def test_what_does_not_fit_into_the_time_is_left_out(xp: Any, tmp_path: Path, mo
     assert result["failures"] == []
 
 
-def test_runs_alternate_after_a_warm_up() -> None:
+def test_runs_alternate() -> None:
     calls: list[str] = []
-    times = alternate(Budget(60.0), {name: lambda name=name: calls.append(name) for name in "ab"})  # type: ignore[misc]
-    assert "".join(calls) == "abababab"
+    sides = {name: lambda name=name: calls.append(name) for name in "ab"}  # type: ignore[misc]
+    times = alternate(Budget(60.0), sides, 1.0)
+    assert "".join(calls) == "ababab"
     assert [len(times[name].runs) for name in "ab"] == [3, 3]
 
 
 def test_runs_that_take_too_long_are_not_begun() -> None:
     with pytest.raises(LeftOut, match="3 runs of a"):
-        alternate(Budget(0.03), {"a": lambda: time.sleep(0.02)})
+        alternate(Budget(5.0), {"a": lambda: pytest.fail("it was begun")}, 2.0)
 
 
 def test_peak_memory_is_over_what_was_in_use(lab: Lab) -> None:
@@ -311,6 +315,36 @@ def test_other_libraries_join_where_they_are_installed(lab: Lab, monkeypatch: py
     assert [one["max_depth"] for one in told] == [2, 2]
     assert told[0]["device"] == "cuda"
     assert gpu.fit_lines(record)[2].startswith("  XGBoost")
+
+
+def test_a_library_that_fails_does_not_take_the_others_along(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken:
+        def __init__(self, **told: Any) -> None:
+            pass
+
+        def fit(self, X: Any, y: Any) -> None:
+            raise RuntimeError("no kernel image is available")
+
+    monkeypatch.setattr(
+        Lab, "peer", lambda self, name: SimpleNamespace(XGBClassifier=Broken) if name == "xgboost" else None
+    )
+    (record,) = gpu_fits.measure(lab, "10,000 rows")
+    assert [side["library"] for side in record["libraries"]] == ["gputree", "scikit-learn"]
+    assert record["unusable"] == {"XGBoost": "RuntimeError: no kernel image is available"}
+    assert any("XGBoost is left out" in line for line in gpu.fit_lines(record))
+
+
+def test_trees_that_differ_between_devices_are_a_failure(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    prints = iter("ab")
+    monkeypatch.setattr("gputree.DecisionTreeClassifier.fingerprint", lambda self: next(prints))
+    with pytest.raises(Mismatch, match="device='cuda' grows a, device='cpu' b"):
+        gpu_fits.measure(lab, "10,000 rows")
+
+
+def test_without_a_card_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(gputree.backends.cuda, "import_cupy", lambda: Emulator(devices=0).xp)
+    assert gpu.main([]) == 2
+    assert "nothing to measure on" in capsys.readouterr().out
 
 
 def test_nodes_of_xgboost_are_the_lines_of_its_dump() -> None:

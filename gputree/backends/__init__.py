@@ -35,7 +35,7 @@ def choose(device: str, work: int) -> Backend:
     RuntimeError
         If it is known but cannot be used here.
     """
-    wanted = (os.environ.get("GPUTREE_DEVICE", "auto") if device == "auto" else device) or "auto"
+    wanted = (os.environ.get("GPUTREE_DEVICE") or "auto") if device == "auto" else device
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", wanted):
         source = "" if device != "auto" else " (from the environment variable GPUTREE_DEVICE)"
         raise ValueError(f"device={wanted!r}{source} must be 'auto', 'cpu', 'cuda' or 'cuda:<number>'")

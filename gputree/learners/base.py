@@ -7,7 +7,7 @@ import traceback
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -19,7 +19,8 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends import choose, choose_or_cpu
+from gputree.backends import AUTO_CELLS, choose, choose_or_cpu
+from gputree.backends.arrays import in_kind, on_device, to_host
 from gputree.backends.protocol import Backend, CodeSpec
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
@@ -65,14 +66,22 @@ class Prepared:
     rows: Rows
 
 
+def work_of(X: Any) -> int:
+    """Cells of a table, by which "auto" chooses; what lies on a device is to stay there."""
+    cells: int = X.shape[0] * X.shape[1]
+    return max(cells, AUTO_CELLS) if on_device(X) else cells
+
+
 @contextmanager
 def released(backend: Backend) -> Iterator[None]:
     """Close a backend at the end; after an error also drop what the failed calls hold of a device."""
     try:
         yield
     except BaseException as error:
-        if backend.device != "cpu":
-            traceback.clear_frames(error.__traceback__)
+        cause: BaseException | None = error if backend.device != "cpu" else None
+        while cause is not None:
+            traceback.clear_frames(cause.__traceback__)
+            cause = cause.__cause__ or cause.__context__
         raise
     finally:
         backend.close()
@@ -139,13 +148,14 @@ class BaseTree(Looks, BaseEstimator):
         criterion = CRITERIA[self.criterion]
         rows = self._rows(matrix, labels, weight, criterion)
         recipe = self._recipe(criterion, rows, self.schema_)
-        backend = choose(self.device, rows.n_rows * self.schema_.n_features)
+        backend = choose(self.device, work_of(rows.X))
         return Prepared(backend, recipe, rows)
 
     def _grown(self, ready: Prepared, watch: Watch | None) -> Forest:
         """Encode and grow."""
         backend, rows = ready.backend, ready.rows
-        codes = backend.encode(rows.X, self._edges(backend, rows, self.schema_))
+        X = rows.X if backend.device != "cpu" else to_host(rows.X)
+        codes = backend.encode(X, self._edges(backend, replace(rows, X=X), self.schema_))
         return grow(backend, codes, rows.target, ready.recipe, self._seed(), watch)
 
     def _check_parameters(self) -> None:
@@ -176,7 +186,7 @@ class BaseTree(Looks, BaseEstimator):
     ) -> Rows:
         """Leave out the rows of weight 0."""
         if weight is not None and not weight.all():
-            keep = weight > 0
+            keep, X = weight > 0, to_host(X)
             X, labels, weight = X[keep], labels[keep], weight[keep]
         target = self._target(labels, criterion, weight)
         units = target.weights.units
@@ -325,7 +335,8 @@ class BaseTree(Looks, BaseEstimator):
 
     def apply(self, X: Any, check_input: bool = True) -> NDArray[np.int64]:
         """Leaf of every row, int64 (n_rows,). Node ids are breadth first (scikit-learn's are depth first)."""
-        return self._leaves(X, check_input).astype(np.int64)
+        leaves: NDArray[np.int64] = in_kind(self._leaves(X, check_input).astype(np.int64), X)
+        return leaves
 
     def decision_path(self, X: Any, check_input: bool = True) -> csr_matrix:
         """Nodes that every row passes, a csr matrix (n_rows, n_nodes) of ones. Node ids are breadth first."""
@@ -337,9 +348,9 @@ class BaseTree(Looks, BaseEstimator):
         check_is_fitted(self, "forest_")
         if check_input:
             X = read_predict(self, X)
-        backend = choose_or_cpu(self.device, X.shape[0] * X.shape[1])
+        backend = choose_or_cpu(self.device, work_of(X))
         with released(backend):
-            leaves: NDArray[np.int32] = backend.apply(self.forest_, X)[:, 0]
+            leaves: NDArray[np.int32] = backend.apply(self.forest_, X if backend.device != "cpu" else to_host(X))[:, 0]
         return leaves
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
+from gputree.backends.arrays import on_device, to_host
 from gputree.core.schema import Feature, Schema
 from gputree.learners.frames import Columns, Frame, as_frame
 from gputree.learners.tables import Reading, is_number, known_cells, read_matrix, read_schema, reading
@@ -22,6 +23,9 @@ def read_fit(model: Any, X: Any) -> tuple[Any, Schema]:
     TypeError, ValueError
         If X is no table, or a column cannot be read; the message names the column and the remedy.
     """
+    if stays_on_device(X) and not (model.categories or lists_columns(model.categorical_features)):
+        return checked_device_array(model, X, reset=True)
+    X = to_host(X)
     frame = as_frame(X)
     if frame is not None and not frame.shape[1]:
         raise ValueError("Found a frame with 0 feature(s) while a minimum of 1 is required: give it a column")
@@ -46,7 +50,11 @@ def read_fit(model: Any, X: Any) -> tuple[Any, Schema]:
 
 def read_predict(model: Any, X: Any) -> Any:
     """X as floats f4/f8 (n, F), dense or csr; columns must be those of the fit, by name where there are names."""
-    frame, schema = as_frame(X), model.schema_
+    schema = model.schema_
+    if stays_on_device(X) and not schema.kinds.any():
+        return checked_device_array(model, X, reset=False)[0]
+    X = to_host(X)
+    frame = as_frame(X)
     if frame is None:
         array = read_array(model, X, reset=False)
         if plain(array) and not schema.kinds.any():
@@ -60,6 +68,25 @@ def read_predict(model: Any, X: Any) -> Any:
         check_names(schema.names, [str(name) for name in frame.columns])
     remedy = "fit with unknown='majority'" if model.unknown == "error" else ""
     return read_matrix(frame, schema, remedy)
+
+
+def stays_on_device(X: Any) -> bool:
+    """Whether X is a table of floats in device memory; other arrays there are copied to the host."""
+    return on_device(X) and len(X.shape) == 2 and str(X.dtype).rpartition(".")[2] in ("float32", "float64")
+
+
+def lists_columns(categorical_features: Any) -> bool:
+    """Whether columns of categories are named, and not left to the types of a frame."""
+    return not (categorical_features is None or isinstance(categorical_features, str))
+
+
+def checked_device_array(model: Any, X: Any, reset: bool) -> tuple[Any, Schema]:
+    """X where it is: rows and columns are counted, the values are not looked at."""
+    n, n_features = X.shape
+    if not n or not n_features:
+        raise ValueError(f"Found array with {n} sample(s) and {n_features} feature(s) while a minimum of 1 is required")
+    validate_data(model, X, skip_check_array=True, reset=reset)
+    return X, Schema(tuple(Feature(name) for name in default_names(n_features)))
 
 
 def native(frame: Frame) -> Any:

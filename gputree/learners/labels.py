@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
+from gputree.backends.arrays import to_host
 from gputree.learners.frames import is_gone
 
 
@@ -25,6 +26,7 @@ def as_columns(y: Any, n_rows: int) -> list[NDArray[Any]]:
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
+    y = to_host(y)
     frame = nw.from_native(y, allow_series=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         columns = [checked_array(series_array(frame[:, i]))[:, 0] for i in range(frame.shape[1])]

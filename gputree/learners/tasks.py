@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import compute_sample_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_sample_weight
 
+from gputree.backends.arrays import in_kind, on_device, to_host
 from gputree.core.criteria import Criterion
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.base import BaseTree
@@ -24,7 +26,7 @@ def checked_weight(weight: Any, X: NDArray[Any]) -> NDArray[np.float64] | None:
     """Weights f8 (n,): finite, not negative, not all 0."""
     if weight is None:
         return None
-    array: NDArray[np.float64] = _check_sample_weight(weight, X, dtype=np.float64)
+    array: NDArray[np.float64] = _check_sample_weight(to_host(weight), X, dtype=np.float64)
     if not np.isfinite(array).all():
         raise ValueError("sample_weight holds NaN or infinity; weights must be finite numbers, 0 or more")
     if (array < 0).any():
@@ -105,25 +107,39 @@ class ClassifierTree(ClassifierMixin, BaseTree):
         float64 array (n_rows, n_classes), or a list of them for several outputs
             Columns in the order of ``classes_``.
         """
-        leaves = self._leaves(X, check_input)
-        shares = self.forest_.value[leaves]
+        shares = self._shares(X, check_input)
+        return [in_kind(p, X) for p in shares] if isinstance(shares, list) else in_kind(shares, X)
+
+    def _shares(self, X: Any, check_input: bool = True) -> Any:
+        """Class shares on the host."""
+        shares = self.forest_.value[self._leaves(X, check_input)]
         lists = self._class_lists()
         parts = np.split(shares, np.cumsum([c.size for c in lists])[:-1], axis=1)
         return parts[0] if isinstance(self.classes_, np.ndarray) else parts
 
     def predict_log_proba(self, X: Any) -> Any:
         """Natural logarithm of `predict_proba`; -inf where a share is 0."""
-        shares = self.predict_proba(X)
+        shares = self._shares(X)
         with np.errstate(divide="ignore"):
-            return [np.log(p) for p in shares] if isinstance(shares, list) else np.log(shares)
+            logs = [in_kind(np.log(p), X) for p in (shares if isinstance(shares, list) else [shares])]
+        return logs if isinstance(shares, list) else logs[0]
 
     def predict(self, X: Any, check_input: bool = True) -> NDArray[Any]:
         """Class of the largest share, the first among equals: (n_rows,), or (n_rows, n_outputs)."""
-        shares = self.predict_proba(X, check_input)
+        shares = self._shares(X, check_input)
         if not isinstance(shares, list):
-            labels: NDArray[Any] = self.classes_.take(shares.argmax(axis=1))
+            labels: NDArray[Any] = in_kind(self.classes_.take(shares.argmax(axis=1)), X)
             return labels
-        return side_by_side([c.take(p.argmax(axis=1)) for c, p in zip(self.classes_, shares, strict=True)])
+        parts = [c.take(p.argmax(axis=1)) for c, p in zip(self.classes_, shares, strict=True)]
+        several: NDArray[Any] = in_kind(side_by_side(parts), X)
+        return several
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy on rows X with labels y, weighted by sample_weight (n_rows,) where that is given."""
+        if not on_device(X):
+            return float(super().score(X, to_host(y), to_host(sample_weight)))
+        predicted = to_host(self.predict(X))
+        return float(accuracy_score(to_host(y), predicted, sample_weight=to_host(sample_weight)))
 
     def __sklearn_tags__(self) -> Any:
         """Several outputs are allowed."""
@@ -177,4 +193,12 @@ class RegressorTree(RegressorMixin, BaseTree):
         """Mean of the leaf of every row, float64 (n_rows,), or (n_rows, n_outputs)."""
         leaves = self._leaves(X, check_input)
         value = self.forest_.value
-        return value[leaves, 0] if self.n_outputs_ == 1 else value[leaves]
+        means: NDArray[np.float64] = in_kind(value[leaves, 0] if self.n_outputs_ == 1 else value[leaves], X)
+        return means
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 on rows X with numbers y, weighted by sample_weight (n_rows,) where that is given."""
+        if not on_device(X):
+            return float(super().score(X, to_host(y), to_host(sample_weight)))
+        predicted = to_host(self.predict(X))
+        return float(r2_score(to_host(y), predicted, sample_weight=to_host(sample_weight)))

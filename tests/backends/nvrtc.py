@@ -39,9 +39,9 @@ class Budget:
 
 
 # By file and kernel. With too few threads at once nothing is done while memory answers, so each row says how many there
-# must be: the registers that this leaves are one step of the hardware (eight) above what the neediest of its sort takes.
-# A spill goes through memory itself, so none is allowed. Left alone, the compiler spills a few registers to have more
-# blocks; a kernel where it did so names the blocks of this table in its launch bounds.
+# must be. The registers that this leaves are those of the neediest kernel of its sort, rounded up to a step of the
+# hardware (eight) or one more. A spill goes through memory itself, so none is allowed. Left alone, the compiler spills
+# a few registers to have more blocks; a kernel where it did so names the blocks of this table in its launch bounds.
 #   A thread a row: 1,280 threads, where a multiprocessor holds 1,024 (7.5), 1,536 (8.6, 8.9, 12.0) or 2,048.
 #   A warp a tile or a slot: the same, 768 where it adds channels.
 #   A warp a pair: cuts keep the float64 sums of both directions of missing values, 384 threads; branches 640.

@@ -1,1 +1,373 @@
-"""The CUDA backend as a program that shares a machine: waits, memory, faults, devices, arrays that lie on the device."""
+"""The CUDA backend on a machine that it shares: waits, memory, faults, devices, threads, arrays in device memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import gputree
+from gputree.backends import AUTO_CELLS, cuda, report
+from gputree.backends.protocol import DeviceError, DeviceMemoryError
+from tests.backends.conftest import require_compiler
+from tests.emulator.driver import Emulator, Faults, Properties
+
+ROWS = 900
+
+
+def table(n: int = ROWS, columns: int = 6) -> tuple[NDArray[Any], NDArray[Any]]:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 50, (n, columns)).astype(np.float32)
+    return X, (X[:, 0] + X[:, 1] * rng.random(n) > 40).astype(int)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Emulator:
+    """device="cuda" is this machine; tests may change its faults, devices and properties."""
+    require_compiler()
+    emulator = Emulator(checked=False)
+    use(emulator, monkeypatch)
+    return emulator
+
+
+def use(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "import_cupy", lambda: emulator.xp)
+    monkeypatch.setattr(cuda, "COMPILED", {})
+
+
+def fit(device: str = "cuda", **parameters: Any) -> gputree.DecisionTreeClassifier:
+    return gputree.DecisionTreeClassifier(device=device, **parameters).fit(*table())
+
+
+# -- waits
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+def test_a_level_copies_to_the_host_twice(machine: Emulator, criterion: str) -> None:
+    """The best tests, and the channels and sizes of the branches; nothing else waits for the device."""
+    X, y = table()
+    model = gputree.DecisionTreeClassifier if criterion == "gini" else gputree.DecisionTreeRegressor
+    waits = []
+    for depth in (3, 4, 6):
+        before = machine.transfers.synchronisations
+        model(device="cuda", criterion=criterion, max_depth=depth).fit(X, y)
+        waits.append(machine.transfers.synchronisations - before)
+    assert waits[1] - waits[0] == 2
+    assert waits[2] - waits[0] == 6
+
+
+def test_launches_do_not_grow_with_nodes(machine: Emulator) -> None:
+    """A level of many nodes costs the launches of a level of few."""
+    launches = []
+    for depth in (3, 4, 5, 6, 7):
+        before = machine.launches
+        fit(max_depth=depth)
+        launches.append(machine.launches - before)
+    steps = np.diff(launches)
+    assert steps.max() - steps.min() <= 1  # a level may count by one more kernel, for its small nodes
+
+
+# -- memory
+
+
+def test_memory_is_given_back(machine: Emulator) -> None:
+    model = fit()
+    assert machine.reserved == [0]
+    model.predict(table()[0])
+    assert machine.reserved == [0]
+
+
+def test_memory_is_given_back_after_a_failure(machine: Emulator) -> None:
+    """Every launch and many other calls fail in turn; each time an exception, no memory held, and the next fit works."""
+    expected = fit("cpu", max_depth=3).fingerprint()
+    before = machine.launches
+    fit(max_depth=3)
+    for number in range(1, machine.launches - before + 1):
+        machine.faults = Faults(fail_launch=number)
+        with pytest.raises(DeviceError, match=r"Emulated device failed: .*LAUNCH_OUT_OF_RESOURCES.*device='cpu'"):
+            fit(max_depth=3)
+        assert machine.reserved == [0], number
+    machine.faults = Faults()
+    assert fit(max_depth=3).fingerprint() == expected
+
+
+def test_a_failed_fit_leaves_no_model(machine: Emulator) -> None:
+    model = fit()
+    machine.faults = Faults(fail_launch=4)
+    with pytest.raises(DeviceError):
+        model.fit(*table())
+    assert not hasattr(model, "forest_")
+
+
+@pytest.mark.parametrize("call", [1, 5, 20, 60, 100])
+def test_a_lost_device_is_an_exception(machine: Emulator, call: int) -> None:
+    machine.faults = Faults(lose_device=call)
+    with pytest.raises(RuntimeError, match=r"illegal memory access"):
+        fit()
+
+
+def test_too_little_memory_is_a_memory_error(machine: Emulator) -> None:
+    machine.faults = Faults(memory=20_000)
+    with pytest.raises(
+        MemoryError, match=r"Emulated device has no memory left .*fewer rows or use device='cpu'"
+    ) as found:
+        fit()
+    assert isinstance(found.value, DeviceMemoryError)
+    assert machine.reserved == [0]
+    machine.faults = Faults()
+    assert fit().fingerprint() == fit("cpu").fingerprint()
+
+
+@pytest.mark.parametrize("kilobytes", [180, 250, 400])
+def test_short_memory_shrinks_the_batch(machine: Emulator, kilobytes: int) -> None:
+    """Levels whose tables do not fit are searched a part at a time, with the same result."""
+    machine.faults = Faults(memory=kilobytes << 10)
+    assert fit().fingerprint() == fit("cpu").fingerprint()
+
+
+def test_a_batch_that_does_not_fit_is_halved(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where free memory was overestimated, the exception of the first try is answered by two smaller ones."""
+    monkeypatch.setattr(cuda.Cuda, "budget", lambda self: 1 << 40)
+    machine.faults = Faults(memory=400 << 10)
+    assert fit().fingerprint() == fit("cpu").fingerprint()
+
+
+# -- devices
+
+
+def test_the_current_device_stays_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_compiler()
+    machine = Emulator(devices=3)
+    use(machine, monkeypatch)
+    machine.current_device = 2
+    assert fit("cuda").fit_info_.device == "cuda:2"
+    assert fit("cuda:1").fit_info_.device == "cuda:1"
+    assert machine.current_device == 2
+    machine.faults = Faults(fail_launch=3)
+    with pytest.raises(DeviceError):
+        fit("cuda:0")
+    assert machine.current_device == 2
+    machine.faults = Faults()
+    with pytest.raises(RuntimeError, match=r"device='cuda:3' cannot be used: there are 3 CUDA devices"):
+        fit("cuda:3")
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0", ""])
+def test_other_names_are_refused(device: str) -> None:
+    with pytest.raises(ValueError, match=r"must be 'auto', 'cpu', 'cuda' or 'cuda:<number>'|device"):
+        fit(device)
+
+
+def test_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(Emulator(devices=0), monkeypatch)
+    with pytest.raises(RuntimeError, match=r"device='cuda' cannot be used: there is no CUDA device or driver"):
+        fit()
+
+
+def test_a_card_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(Emulator(properties=Properties(name="Old card", compute_capability=(7, 0))), monkeypatch)
+    with pytest.raises(RuntimeError, match=r"Old card has compute capability 7\.0; at least 7\.5 is needed"):
+        fit()
+    assert not report()[-1].available
+    assert "Old card" in report()[-1].reason
+
+
+@pytest.mark.parametrize("error", [ImportError("no module named 'cupy'"), OSError("libcuda.so is broken")], ids=repr)
+def test_a_cupy_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    class Finder:
+        def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+            if name == "cupy":
+                raise error
+
+    for module in [name for name in sys.modules if name.partition(".")[0] == "cupy"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    with pytest.raises(RuntimeError, match=r"CuPy cannot be imported .*pip install 'gputree\[cuda13\]'"):
+        fit()
+
+
+def test_a_forked_process_is_told_so(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What CuPy raises in the child of a process that has used CUDA."""
+    error = machine.xp.cuda.runtime.CUDARuntimeError("cudaErrorInitializationError: initialization error")
+
+    def fail() -> int:
+        raise error
+
+    monkeypatch.setattr(machine.xp.cuda.runtime, "getDeviceCount", fail)
+    with pytest.raises(RuntimeError, match=r"forked after CUDA was used.*'spawn'"):
+        fit()
+
+
+def test_no_compiler_for_the_card(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    def module(**kwargs: Any) -> Any:
+        raise RuntimeError("nvrtc: error: invalid value for --gpu-architecture (-arch)\nmore lines")
+
+    class Module:
+        def __init__(self, **kwargs: Any) -> None: ...
+        def get_function(self, name: str) -> Any:
+            module()
+
+    monkeypatch.setattr(machine.xp, "RawModule", Module, raising=False)
+    with pytest.raises(DeviceError, match=r"cannot be compiled for Emulated device \(nvrtc: error: invalid value"):
+        fit()
+
+
+def test_a_cache_that_cannot_be_written(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy's cache on disk fails; the kernels are compiled in memory and the environment is as before."""
+    made = machine.xp.RawModule
+    tries: list[str | None] = []
+
+    class Module:
+        def __init__(self, **kwargs: Any) -> None:
+            self.module = made(**kwargs)
+
+        def get_function(self, name: str) -> Any:
+            tries.append(cuda_cache())
+            if cuda_cache() is None:
+                raise PermissionError("[Errno 13] Permission denied: '/home/user/.cupy'")
+            return self.module.get_function(name)
+
+    monkeypatch.delenv("CUPY_CACHE_IN_MEMORY", raising=False)
+    monkeypatch.setattr(machine.xp, "RawModule", Module, raising=False)
+    assert fit().fingerprint() == fit("cpu").fingerprint()
+    assert set(tries) == {None, "1"}
+    assert cuda_cache() is None
+
+
+def cuda_cache() -> str | None:
+    return os.environ.get("CUPY_CACHE_IN_MEMORY")
+
+
+# -- device="auto"
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Work counts as large from one cell on."""
+    monkeypatch.setattr("gputree.backends.AUTO_CELLS", 1)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: object())
+    yield
+
+
+def test_auto_takes_the_device_for_large_work(machine: Emulator, large: None) -> None:
+    info = fit("auto").fit_info_
+    assert (info.backend, info.note) == ("cuda", "")
+
+
+def test_auto_leaves_small_work_to_the_cpu(machine: Emulator) -> None:
+    assert AUTO_CELLS > ROWS * 6
+    assert fit("auto").fit_info_.backend == "numpy"
+    assert not machine.launches
+
+
+def test_auto_falls_back_and_says_why(monkeypatch: pytest.MonkeyPatch, large: None) -> None:
+    use(Emulator(devices=0), monkeypatch)
+    info = fit("auto").fit_info_
+    assert info.backend == "numpy"
+    assert "CuPy is installed, but there is no CUDA device or driver" in info.note
+
+
+def test_a_model_of_the_device_predicts_without_one(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, X = fit(), table()[0]
+    expected = model.predict(X)
+    use(Emulator(devices=0), monkeypatch)
+    np.testing.assert_array_equal(model.predict(X), expected)
+
+
+# -- threads
+
+
+def test_fits_in_threads_do_not_disturb_each_other(machine: Emulator) -> None:
+    expected = [fit("cpu", max_depth=d).fingerprint() for d in range(2, 8)]
+    found: dict[int, str] = {}
+
+    def work(depth: int) -> None:
+        found[depth] = fit(max_depth=depth).fingerprint()
+
+    threads = [threading.Thread(target=work, args=(d,)) for d in range(2, 8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[d] for d in range(2, 8)] == expected
+    assert machine.reserved == [0]
+
+
+# -- arrays in device memory
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tables_in_device_memory_stay_there(machine: Emulator, dtype: type) -> None:
+    X, y = table()
+    X[::7, 2] = np.nan
+    on_device = machine.xp.asarray(X.astype(dtype))
+    host = gputree.DecisionTreeClassifier(device="cpu").fit(X.astype(dtype), y)
+    before = machine.transfers.bytes_to_host
+    model = gputree.DecisionTreeClassifier(device="cuda").fit(on_device, machine.xp.asarray(y))
+    assert model.fingerprint() == host.fingerprint()
+    assert machine.transfers.bytes_to_host - before < 6 * ROWS * 8 + 100_000  # sorted columns, not the table again
+    for name in ("predict", "predict_proba", "apply", "predict_log_proba"):
+        result = getattr(model, name)(on_device)
+        assert isinstance(result, type(on_device)), name
+        np.testing.assert_array_equal(result.get(), getattr(host, name)(X.astype(dtype)))
+    assert model.score(on_device, machine.xp.asarray(y)) == host.score(X.astype(dtype), y)
+    assert (model.decision_path(on_device) != host.decision_path(X.astype(dtype))).nnz == 0
+
+
+def test_auto_goes_where_the_table_is(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: object())
+    X, y = table()
+    model = gputree.DecisionTreeClassifier().fit(machine.xp.asarray(X), y)
+    assert model.fit_info_.backend == "cuda"
+
+
+def test_a_table_in_device_memory_and_the_cpu(machine: Emulator) -> None:
+    X, y = table()
+    on_device = machine.xp.asarray(X)
+    model = gputree.DecisionTreeClassifier(device="cpu").fit(on_device, y)
+    assert model.fit_info_.backend == "numpy"
+    assert model.fingerprint() == fit("cpu").fingerprint()
+    assert isinstance(model.predict(on_device), type(on_device))
+
+
+@pytest.mark.parametrize("change", ["integers", "weights", "categories"])
+def test_what_cannot_stay_on_the_device_is_copied(machine: Emulator, change: str) -> None:
+    X, y = table()
+    weight = np.arange(ROWS) % 3.0 if change == "weights" else None
+    more = {"categorical_features": [0]} if change == "categories" else {}
+    X = X.astype(np.int32) if change == "integers" else X
+    found, expected = (
+        gputree.DecisionTreeClassifier(device=device, max_depth=4, **more).fit(put(X), y, weight)
+        for device, put in (("cuda", machine.xp.asarray), ("cpu", np.asarray))
+    )
+    assert found.fingerprint() == expected.fingerprint()
+    np.testing.assert_array_equal(found.predict(machine.xp.asarray(X)).get(), expected.predict(X))
+
+
+def test_a_table_on_another_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_compiler()
+    machine = Emulator(devices=2)
+    use(machine, monkeypatch)
+    X, y = table()
+    with machine.xp.cuda.Device(1):
+        on_device = machine.xp.asarray(X)
+    with pytest.raises(RuntimeError, match=r"X lies on device 1 .* give device='cuda:1'"):
+        gputree.DecisionTreeClassifier(device="cuda:0").fit(on_device, y)
+    assert gputree.DecisionTreeClassifier(device="cuda:1").fit(on_device, y).fingerprint() == fit("cpu").fingerprint()
+
+
+def test_other_shapes_in_device_memory_are_refused(machine: Emulator) -> None:
+    X, y = table()
+    model = fit()
+    with pytest.raises(ValueError, match="2D array|2 dimensions"):
+        model.predict(machine.xp.asarray(X[0]))
+    with pytest.raises(ValueError, match="5 features"):
+        model.predict(machine.xp.asarray(np.ascontiguousarray(X[:, :5])))
+    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+        gputree.DecisionTreeClassifier(device="cuda").fit(machine.xp.asarray(X[:0]), y[:0])

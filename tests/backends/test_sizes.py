@@ -85,7 +85,7 @@ def test_more_shared_memory_never_makes_a_block_smaller() -> None:
 
 
 @pytest.mark.parametrize("cells", [1, 1000, 14_000])
-@pytest.mark.parametrize("nbytes", [16, 20 * KB, 48 * KB, 227 * KB])
+@pytest.mark.parametrize("nbytes", [16, 20 * KB, 57 * KB, 227 * KB])
 @pytest.mark.parametrize("parts", [1, 2, 14, 600])
 def test_blocks_run_at_once(parts: int, nbytes: int, cells: int) -> None:
     """One block more for each part would not fit the device, find no tile, or have too few rows for its cells."""

@@ -73,15 +73,15 @@ def test_traffic_of_a_block_that_counts_two_slots_worked_by_hand() -> None:
 
 
 def test_traffic_of_the_branches_of_a_tile_worked_by_hand() -> None:
-    # 16 rows, one node: row, place, code and label of each; the branch out; two counts of a branch for 32 rows
-    narrow = model(Level(16, 2, slots=1, features=4, known=3))["count_branches"]
+    # 32 rows, one node: row, place, code and label of each; the branch goes out; both counts in and out once
+    narrow = model(Level(32, 2, slots=1, features=4, known=3))["count_branches"]
     tile = 32 * (10 * 8 + 3 * 4) + 2 * (8 + 4)  # ten numbers of 64 bits and three of 32 a lane; sizes of two branches
-    assert narrow.bytes_read == 16 * (4 + 4 + 1 + 4) + 4 + tile
-    assert narrow.bytes_written == 16 * 2 + 4
-    assert (narrow.shared_atomics, narrow.global_atomics) == (16, 2 * 2 + 2)  # joined: two classes, and the rows
+    assert narrow.bytes_read == 32 * (4 + 4 + 1 + 4) + 2 * 4 + tile
+    assert narrow.bytes_written == 32 * 2 + 2 * 4
+    assert (narrow.shared_atomics, narrow.global_atomics) == (32, 2 * 2 + 2)  # joined: two classes, and the rows
     # two branches x 40 classes > 64 totals: every row is added in global memory, and the sizes of the branches
-    wide = model(Level(16, 40, slots=1, features=4, known=3))["count_branches"]
-    assert (wide.shared_atomics, wide.global_atomics) == (0, 16 + 2)
+    wide = model(Level(32, 40, slots=1, features=4, known=3))["count_branches"]
+    assert (wide.shared_atomics, wide.global_atomics) == (0, 32 + 2)
 
 
 def test_sectors_of_one_node_worked_by_hand() -> None:

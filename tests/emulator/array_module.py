@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -164,8 +165,14 @@ class Cuda:
             driverGetVersion=lambda: 13000,
             runtimeGetVersion=lambda: 13000,
         )
-        self.pool = MemoryPool(emulator)
+        self._default = MemoryPool(emulator)
+        self._own = threading.local()  # CuPy's allocator is each thread's
         self.stream = Stream(emulator, null=True)
+
+    @property
+    def pool(self) -> MemoryPool:
+        pool: MemoryPool = getattr(self._own, "pool", self._default)
+        return pool
 
     def _count(self) -> int:
         if not self._emulator.devices:
@@ -206,11 +213,11 @@ class Cuda:
 
     @contextmanager
     def using_allocator(self, malloc: Callable[[int], Any]) -> Iterator[None]:
-        before, self.pool = self.pool, malloc.__self__  # type: ignore[attr-defined]
+        before, self._own.pool = self.pool, malloc.__self__  # type: ignore[attr-defined]
         try:
             yield
         finally:
-            self.pool = before
+            self._own.pool = before
 
 
 class ArrayModule:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.arrays import adopt, on_device
 from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs
+from gputree.backends.protocol import DeviceError
 from gputree.core.schema import BYTE_CODES, Book, Cuts
 
 BLOCK_BYTES = 1 << 28  # of raw values on the device at once
@@ -88,21 +90,25 @@ def device_book(driver: Driver, book: Book) -> DeviceBook:
     )
 
 
-def on_device(X: Any) -> bool:
-    """Whether an array lies in device memory."""
-    return hasattr(X, "__cuda_array_interface__")
+def device_matrix(driver: Driver, X: Any) -> ARRAY:
+    """X (n, F), which lies on a device, as a contiguous array of the array module, copied only if it has to be."""
+    array = adopt(driver.xp, X)
+    if array.device.id != driver.device:
+        where = f"X lies on device {array.device.id} and the work is to be done on device {driver.device}"
+        raise DeviceError(f"{where}: give device='cuda:{array.device.id}', or X on the other")
+    return array if array.flags.c_contiguous else driver.xp.ascontiguousarray(array)
 
 
 def row_blocks(driver: Driver, X: Any) -> Iterator[tuple[int, ARRAY]]:
     """Rows of X on the device, some at a time: (number of the first, f4/f8 (rows, F))."""
-    itemsize = 4 if X.dtype == np.float32 else 8
-    step = max(1, BLOCK_BYTES // max(1, itemsize * X.shape[1]))
+    if on_device(X):
+        yield 0, device_matrix(driver, X)
+        return
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    step = max(1, BLOCK_BYTES // max(1, np.dtype(dtype).itemsize * X.shape[1]))
     for first in range(0, X.shape[0] if X.shape[1] else 0, step):
         part = X[first : first + step]
-        if not on_device(part):
-            host = part if isinstance(part, np.ndarray) else part.toarray()
-            part = driver.put(host, np.float32 if itemsize == 4 else np.float64)
-        yield first, part
+        yield first, driver.put(part if isinstance(part, np.ndarray) else part.toarray(), dtype)
 
 
 def columns(driver: Driver, X: Any) -> Iterator[ARRAY]:

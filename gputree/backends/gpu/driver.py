@@ -6,6 +6,7 @@ copies, slices and sorts its arrays; all arithmetic is done by kernels.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -144,8 +145,22 @@ class Driver:
                     texts = {} if criterion is None else {"criterion.cuh": c_text(criterion)}
                     text = read_kernel(f"{file}.cu", texts)
                     self.compiled[key] = self.xp.RawModule(code=text, options=flavour.options())
-                self.compiled[key, name] = self.compiled[key].get_function(name)
+                self.compiled[key, name] = self.function(self.compiled[key], name)
             return self.compiled[key, name]
+
+    def function(self, module: Any, name: str) -> Any:
+        """One kernel of a module, which compiles it when it is first asked."""
+        try:
+            try:
+                return module.get_function(name)
+            except OSError:  # CuPy's cache on disk cannot be written: do without
+                with in_memory():
+                    return module.get_function(name)
+        except self.errors:
+            raise
+        except Exception as error:
+            line = next(iter(str(error).splitlines()), type(error).__name__)
+            raise DeviceError(f"the kernels cannot be compiled for {self.sizes.name} ({line})") from error
 
     def allow_shared(self, kernel: Any, nbytes: int) -> None:
         """Let a kernel take this much shared memory; asked once, for the call may wait for the device."""
@@ -158,6 +173,19 @@ class Driver:
         if work > 0:
             blocks = max(1, min(-(-work // threads), BLOCKS * self.sizes.multiprocessors))
             kernel((blocks,), (threads,), args)
+
+
+@contextmanager
+def in_memory() -> Iterator[None]:
+    """Let CuPy compile without its cache on disk."""
+    before = os.environ.get("CUPY_CACHE_IN_MEMORY")
+    os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop("CUPY_CACHE_IN_MEMORY")
+        if before is not None:
+            os.environ["CUPY_CACHE_IN_MEMORY"] = before
 
 
 def ints(*values: Any) -> tuple[np.int32, ...]:

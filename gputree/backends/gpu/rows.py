@@ -62,16 +62,16 @@ def count_branches(shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
     count_ptr = starts(np.diff(tiles) * splits.n_branches)
     where = tuple(driver.put(a, np.int64) for a in (start, start + size, tiles, count_ptr, branch_ptr))
     counts = driver.zeros(int(count_ptr[-1]), np.uint32)
-    all_ = int(branch_ptr[-1])
-    totals, sizes = blank_totals(driver, target, all_), driver.zeros(all_, np.int64)
+    totals = blank_totals(driver, target, int(branch_ptr[-1]))
     args = (
         *(*shard.gather(), *where, *ints(len(splits), TILE), *arguments(shard, splits), *target.channels, target.y),
-        *(*ints(target.layout.n_channels), *longs(shard.positions), shard.branch_of, counts, totals, sizes),
+        *(*ints(target.layout.n_channels), *longs(shard.positions), shard.branch_of, counts, totals[1:], totals[0]),
     )
     launch_warps(driver, driver.kernel("partition", "count_branches", target.flavour), int(tiles[-1]), args)
-    found, rows = totals.get(), sizes.get()
-    shard.pending = Pending(splits, where, counts, rows, extents(target, found, rows), int(tiles[-1]))
-    return np.ascontiguousarray(found[: target.layout.n_channels])
+    found = totals.get()
+    rows, stats = found[0], found[1:]
+    shard.pending = Pending(splits, where, counts, rows, extents(target, stats, rows), int(tiles[-1]))
+    return np.ascontiguousarray(stats[: target.layout.n_channels])
 
 
 def launch_warps(driver: Driver, kernel: Any, warps: int, args: tuple[Any, ...]) -> None:
@@ -80,8 +80,8 @@ def launch_warps(driver: Driver, kernel: Any, warps: int, args: tuple[Any, ...])
 
 
 def blank_totals(driver: Driver, target: DeviceTarget, branches: int) -> ARRAY:
-    """Channels, and of sums the least and greatest y, of branches to which no row was added."""
-    c, outputs = target.layout.n_channels, 0 if target.layout.counts else target.layout.n_outputs
+    """Rows, channels, and of sums the least and greatest y, of branches to which no row was added."""
+    c, outputs = 1 + target.layout.n_channels, 0 if target.layout.counts else target.layout.n_outputs
     blank = driver.zeros((c + 2 * outputs, branches), np.int64)
     if outputs and branches:
         blank[c : c + outputs].fill(LARGEST)
