@@ -198,9 +198,9 @@ def best_of_slots(level: Level) -> Traffic:
 def count_branches(level: Level) -> Traffic:
     """Row, test, code and label of every row; totals in shared memory where they fit."""
     keep = BRANCHES * level.classes <= SIDES
-    # of a tile: tile_ptr (2), the split, branch_ptr (3), lookup_ptr (2), count_ptr, start, stop; kind, cut, missing
-    tile = LANES * (LONG * (10 + level.probes) + WORD * 3) + BRANCHES * (LONG + WORD)
-    row = WORD + WORD + CODE + WORD  # the row, place, code, label
+    # of a tile: tile_ptr (2), the split, branch_ptr (3), lookup_ptr (2), count_ptr, start, stop; place and the test
+    tile = LANES * (LONG * (10 + level.probes) + WORD * 4) + BRANCHES * (LONG + WORD)
+    row = WORD + CODE + WORD  # the row, code, label
     joined = level.tiles * BRANCHES * (1 + (level.classes if keep else 0))
     return Traffic(
         level.rows * (row + ranks()) + level.tiles * tile,

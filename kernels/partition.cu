@@ -109,6 +109,7 @@ extern "C" __global__ void __launch_bounds__(128)
         const GtTest test = {kind[s], cut[s], missing[s], lookup_code + lookup_ptr[s], lookup_branch + lookup_ptr[s],
                              (int)(lookup_ptr[s + 1] - lookup_ptr[s])};
         const GtTotals whole = {totals + branch_ptr[s], branch_ptr[k], n_channels, outputs};
+        const int where = place[s];  // once: the compiler cannot know that no store changes it
         const bool keep = branches * whole.rows() <= GT_SIDES;
         const GtTotals part = {keep ? mine : whole.at, keep ? branches : whole.all, n_channels, outputs};
         unsigned* count = counts + count_ptr[s] + (t - tile_ptr[s]) * branches;
@@ -118,12 +119,12 @@ extern "C" __global__ void __launch_bounds__(128)
         for (gt_i64 first = begin; first < end; first += 32) {
             const gt_i64 p = first + GT_LANE, row = p < end ? rows[p] : 0;
             int b = p < end ? 0 : -1;
-            if (p < end && place[s] != GT_NOWHERE)
-                b = test.take(place[s] >= 0 ? gt_byte_code(records, words, n, row, place[s])
-                                            : (int)wide[(gt_i64)~place[s] * n + row]);
+            if (p < end && where != GT_NOWHERE)
+                b = test.take(where >= 0 ? gt_byte_code(records, words, n, row, where)
+                                         : (int)wide[(gt_i64)~where * n + row]);
             if (p < end) branch_of[p < positions ? p : p - positions] = (unsigned short)b;
-            if (p < end && GT_WHOLE && outputs == 1 && place[s] >= 0)  // the label is in the record
-                gt_add(&part.at[gt_byte_label(records, words, n, row, place[s]) * part.all + b], (gt_i64)1);
+            if (p < end && GT_WHOLE && outputs == 1 && where >= 0)  // the label is in the record
+                gt_add(&part.at[gt_byte_label(records, words, n, row, where) * part.all + b], (gt_i64)1);
             else if (p < end)
                 part.add_row(row, n, b, sizes, labels, units, values, y);
             gt_rank(b, count);
@@ -132,7 +133,7 @@ extern "C" __global__ void __launch_bounds__(128)
         for (int i = GT_LANE; keep && i < branches * whole.rows(); i += 32)
             whole.join(i / branches, i % branches, mine[i]);
         for (int b = GT_LANE; b < branches; b += 32) gt_add(&sizes_of[branch_ptr[s] + b], (gt_i64)count[b]);
-        __syncwarp();  // totals are read
+        __syncwarp();  // counts are read
     }
 }
 

@@ -112,7 +112,8 @@ class ClassifierTree(ClassifierMixin, BaseTree):
 
     def _shares(self, X: Any, check_input: bool = True) -> Any:
         """Class shares on the host."""
-        shares = self.forest_.value[self._leaves(X, check_input)]
+        leaves = self._leaves(X, check_input)
+        shares = self.forest_.value[leaves]
         lists = self._class_lists()
         parts = np.split(shares, np.cumsum([c.size for c in lists])[:-1], axis=1)
         return parts[0] if isinstance(self.classes_, np.ndarray) else parts

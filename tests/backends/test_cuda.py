@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -84,7 +83,7 @@ def test_memory_is_given_back(machine: Emulator) -> None:
 
 
 def test_memory_is_given_back_after_a_failure(machine: Emulator) -> None:
-    """Every launch and many other calls fail in turn; each time an exception, no memory held, and the next fit works."""
+    """Every launch fails in turn; each time an exception, no memory held, and the next fit works."""
     expected = fit("cpu", max_depth=3).fingerprint()
     before = machine.launches
     fit(max_depth=3)
@@ -248,11 +247,10 @@ def cuda_cache() -> str | None:
 
 
 @pytest.fixture
-def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work counts as large from one cell on."""
     monkeypatch.setattr("gputree.backends.AUTO_CELLS", 1)
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: object())
-    yield
 
 
 def test_auto_takes_the_device_for_large_work(machine: Emulator, large: None) -> None:
@@ -365,7 +363,7 @@ def test_a_table_on_another_device_is_refused(monkeypatch: pytest.MonkeyPatch) -
 def test_other_shapes_in_device_memory_are_refused(machine: Emulator) -> None:
     X, y = table()
     model = fit()
-    with pytest.raises(ValueError, match="2D array|2 dimensions"):
+    with pytest.raises(ValueError, match=r"2D array|2 dimensions"):
         model.predict(machine.xp.asarray(X[0]))
     with pytest.raises(ValueError, match="5 features"):
         model.predict(machine.xp.asarray(np.ascontiguousarray(X[:, :5])))

@@ -18,7 +18,7 @@ from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, Bags, CodeSpec
 from gputree.core.criteria import CRITERIA
 from gputree.core.forest import Forest, Test
-from gputree.core.keys import Stream, draw, unit
+from gputree.core.keys import Stream, draw, root_keys, unit
 from gputree.core.schema import Cuts, Feature, Schema
 from gputree.core.splits import (
     MULTIWAY,
@@ -163,6 +163,19 @@ def test_totals(backend: Backend, case: Case) -> None:
     everyone = rows.channels(list(range(case.n)))
     assert stats.T.tolist() == [everyone, everyone]
     assert extent.tolist() == plain_extent(rows, [0, 1])
+
+
+def test_one_table_serves_several_targets(backend: Backend) -> None:
+    """Shards of the same codes do not see each other's labels."""
+    first, second = table(40, y=np.zeros((40, 1), int)), table(40, y=np.full((40, 1), 2))
+    cuts = backend.edges(first.X, CodeSpec(first.schema()), None)
+    codes = backend.encode(first.X, cuts)
+    shards = [backend.open(codes, case.target(), Bags(1)) for case in (first, second)]
+    slots = Slots(
+        np.zeros(1, np.int32), root_keys(0, np.arange(1)), np.array([[40], [0], [0]]), np.array([40]), np.zeros((2, 1))
+    )
+    counts = [backend.read(backend.histogram(s, slots, np.zeros((1, 1), np.int32)))[2].sum(axis=1) for s in shards]
+    assert [c.tolist() for c in counts] == [[40, 0, 0], [0, 0, 40]]
 
 
 def plain_extent(rows: Rows, nodes: list[int]) -> list[list[list[float]]]:

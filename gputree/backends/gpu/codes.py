@@ -13,6 +13,7 @@ from gputree.backends.arrays import adopt, on_device
 from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs
 from gputree.backends.protocol import DeviceError
 from gputree.core.schema import BYTE_CODES, Book, Cuts
+from gputree.core.target import Target
 
 BLOCK_BYTES = 1 << 28  # of raw values on the device at once
 COLUMN_BYTES = 1 << 31  # ... and of columns that are sorted
@@ -31,9 +32,12 @@ class DeviceBook:
     declared: ARRAY
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DeviceCodes:
-    """Codes of n rows. ``place`` i4 (F,): number among the features of one byte, or ~number among those of two."""
+    """Codes of n rows. ``place`` i4 (F,): number among the features of one byte, or ~number among those of two.
+
+    ``labelled`` is the target whose labels stand in the records, if any.
+    """
 
     driver: Driver
     n: int
@@ -45,6 +49,7 @@ class DeviceCodes:
     book: Book
     on_device: DeviceBook
     n_codes: NDArray[np.int64]
+    labelled: Target | None = None
 
 
 def record_words(n_bytes: int) -> int:

@@ -23,7 +23,10 @@ def open_shard(codes: DeviceCodes, target: Target, trees: int) -> DeviceShard:
     """Every tree takes all rows."""
     driver, n = codes.driver, codes.n
     on_device = DeviceTarget.of(driver, target)
-    if target.labels is not None and target.layout.n_outputs == 1:
+    if target.labels is not None and target.layout.n_outputs == 1 and codes.labelled is not target:
+        if codes.labelled is not None:  # another shard reads those labels
+            codes = replace(codes, records=codes.records.copy())
+        codes.labelled = target
         args = (on_device.labels, codes.records, *ints(codes.words), *longs(n), *ints(codes.groups))
         driver.launch(driver.kernel("encode", "put_labels"), n * codes.groups, 256, args)
     rows = driver.empty(2 * n * trees, np.uint32)
