@@ -87,3 +87,10 @@ extern "C" __global__ void __launch_bounds__(256)
         columns[c * n + first_row + row] = gt_value(X, itemsize, row * n_features + f + c) + 0.0;
     }
 }
+
+// Rows of all trees in order. NumPy: tile(arange(n), trees). Grid: any; a thread takes positions.
+extern "C" __global__ void __launch_bounds__(256)
+    all_rows(unsigned* rows,  // OUT (positions,)
+             gt_i64 n, gt_i64 positions) {
+    for (gt_i64 i = GT_THREAD; i < positions; i += GT_THREADS) rows[i] = (unsigned)(i % n);
+}

@@ -45,7 +45,7 @@ static __device__ void gt_flush(unsigned* cells, int n_cells, int channels, int 
 // Add rows to dense tables through shared memory.
 // Grid: `shares` blocks for each part; a part is `own` features and `channels` channels of all slots, and each block of
 // it takes an equal run of tiles, so it adds to few slots. `features` is the power of two from `own` on.
-extern "C" __global__ void __launch_bounds__(512)
+extern "C" __global__ void __launch_bounds__(512, 2)
     count_shared(const unsigned* records,  // IN (groups, n, words)
                  int words, gt_i64 n,
                  const unsigned* rows,     // IN row numbers, node by node

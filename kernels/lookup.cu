@@ -4,7 +4,7 @@
 
 // Categories of each pair in order of their target means (or of numbers drawn for them), missing first; among equals the
 // lower code. NumPy: lexsort((code, value)). Grid: any; a block takes pairs.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 6)
     order_cells(const gt_cell* table, const gt_i64* first, const gt_i64* end, const unsigned short* code,
                 gt_i64 n_cells, const int* cell_of, int k, int m, int n_channels, int sparse,
                 const int* features, const int* place_of, int lists, const int* scans,
@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(128)
 }
 
 // Branches by code of chosen tests with a lookup. Grid: any; a block takes tests.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 6)
     list_branches(const gt_cell* table, const gt_i64* first, const gt_i64* end, const unsigned short* code,
                   gt_i64 n_cells, const int* cell_of, int m, int n_channels, int sparse,
                   const int* place_of, int lists, const int* scans, const int* sizes,

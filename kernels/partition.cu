@@ -79,7 +79,7 @@ static __device__ __forceinline__ unsigned gt_rank(int b, unsigned* count) {
 
 // Branch of every row, counts by tile, and the totals of every branch. `rows` has two halves of `positions`.
 // Grid: any, of GT_BLOCK_WARPS warps; a warp takes tiles.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 6)
     count_branches(const unsigned* records,        // IN (groups, n, words)
                    int words,
                    const unsigned short* wide,     // IN (n_wide, n)
@@ -178,11 +178,4 @@ extern "C" __global__ void __launch_bounds__(128)
             if (b >= 0) rows[to[s] + at] = rows[p];
         }
     }
-}
-
-// Rows of all trees in order. NumPy: tile(arange(n), trees). Grid: any; a thread takes positions.
-extern "C" __global__ void __launch_bounds__(256)
-    all_rows(unsigned* rows,  // OUT (positions,)
-             gt_i64 n, gt_i64 positions) {
-    for (gt_i64 i = GT_THREAD; i < positions; i += GT_THREADS) rows[i] = (unsigned)(i % n);
 }

@@ -21,7 +21,7 @@ static __device__ __forceinline__ int gt_channels_of(const int* sizes, int o) {
 }
 
 // The nodes' own terms, see scan.Nodes. Grid: any; a thread takes slots.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 6)
     describe_slots(const gt_i64* stats,   // IN (n_channels, k)
                    int k, int outputs, const int* sizes,
                    const double* scales,  // IN (outputs,)
@@ -224,7 +224,7 @@ static __device__ void gt_describe(const GtSlot& slot, const GtCells& view, int 
 }
 
 // The best cut of every pair that is searched by cuts. Grid: any; a warp takes pairs.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 3)
     search_cuts(const gt_cell* table, const gt_i64* first, const gt_i64* end, const unsigned short* code,
                 gt_i64 n_cells, const int* cell_of, int k, int m, int n_channels, int sparse,
                 const int* features, const int* place_of, int lists, const int* scans,
@@ -264,7 +264,7 @@ extern "C" __global__ void __launch_bounds__(128)
 }
 
 // The test with a branch for each category, of every pair that is searched so. Grid: any; a warp takes pairs.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 5)
     search_branches(const gt_cell* table, const gt_i64* first, const gt_i64* end, const unsigned short* code,
                     gt_i64 n_cells, const int* cell_of, int k, int m, int n_channels, int sparse,
                     const int* features, const int* place_of, int lists, const int* scans,

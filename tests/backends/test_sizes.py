@@ -92,8 +92,8 @@ def test_blocks_run_at_once(parts: int, nbytes: int, cells: int) -> None:
     planned = Plan(own=4, lanes=4, channels=3, columns=4, parts=parts, cells=cells, nbytes=nbytes)
 
     def held(blocks: int) -> bool:
-        """Whether a multiprocessor of 228 KB holds so many blocks."""
-        return blocks * (nbytes + 1024) <= 228 * KB and blocks * 512 <= 2048
+        """Whether a multiprocessor of 228 KB and of registers for two blocks holds so many."""
+        return blocks * (nbytes + 1024) <= 228 * KB and blocks * 512 <= 1024
 
     def useful(shares: int, tiles: int, multiprocessors: int) -> bool:
         together = -(-shares * parts // multiprocessors)  # blocks of the busiest multiprocessor

@@ -30,7 +30,7 @@ def open_shard(codes: DeviceCodes, target: Target, trees: int) -> DeviceShard:
         args = (on_device.labels, codes.records, *ints(codes.words), *longs(n), *ints(codes.groups))
         driver.launch(driver.kernel("encode", "put_labels"), n * codes.groups, 256, args)
     rows = driver.empty(2 * n * trees, np.uint32)
-    driver.launch(driver.kernel("partition", "all_rows"), n * trees, 256, (rows, *longs(n, n * trees)))
+    driver.launch(driver.kernel("encode", "all_rows"), n * trees, 256, (rows, *longs(n, n * trees)))
     tree, extent = np.arange(trees, dtype=np.int64), np.zeros((trees, target.layout.n_outputs, 2))
     branch_of = driver.empty(n * trees, np.uint16)
     return DeviceShard(

@@ -24,7 +24,7 @@ RESERVED = 1024  # bytes of shared memory that every block takes besides
 COLUMNS = (32, 16, 8, 4)
 PARTS = 16  # times that a record is read at most
 THREADS = 512  # of a block
-RESIDENT = 2048  # threads of a multiprocessor
+RESIDENT = 1024  # threads of a multiprocessor that the registers of `count_shared` leave room for
 TILE = 1024  # rows that a block takes at a time
 FLUSH = 2  # rows for each cell of a feature that a block adds to a table
 
