@@ -351,11 +351,17 @@ def run_fingerprint(args: argparse.Namespace) -> None:
     print(load_model(args.model).fingerprint())
 
 
+LIBRARIES = (
+    *("numpy", "scikit-learn", "narwhals", "polars", "pandas", "pyarrow", "numba"),
+    *("cupy-cuda12x", "cupy-cuda13x"),
+)
+
+
 def run_info(args: argparse.Namespace) -> None:
     """Print versions, backends, and why a backend cannot be used."""
     show("gputree", gputree.__version__)
     show("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} CPUs")
-    for name in ("numpy", "scikit-learn", "narwhals", "polars", "pandas", "pyarrow", "numba"):
+    for name in LIBRARIES:
         try:
             show(name, importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:

@@ -44,6 +44,7 @@ class Cuda:
 
     name = "cuda"
     note = ""
+    cuts_tables = True
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver

@@ -82,6 +82,7 @@ class Oracle:
 
     name = "numpy"
     device = "cpu"
+    cuts_tables = False
 
     def __init__(self, note: str = "") -> None:
         self.note = note

@@ -165,6 +165,9 @@ class Plan:
 
     def batches(self, slots: Slots) -> Iterator[Slots]:
         """Slots whose tables fit ``table_bytes`` together; at least one slot a batch."""
+        if self.backend.cuts_tables and len(slots):
+            yield slots
+            return
         n_features = min(self.recipe.sampler.max_features or self.n_codes.size, self.n_codes.size)
         cell = 8 * (2 + self.target.layout.n_channels)  # its channels, its code, its segment
         widest = 1 + int(self.n_codes.max(initial=0))

@@ -26,6 +26,7 @@ def at(file: str, *names: str) -> At:
 
 NUMBERS, STRUCTURE, MISSING = "bugs/test_numbers.py", "bugs/test_structure.py", "bugs/test_missing.py"
 CATEGORIES, LABELS, WEIGHTS = "bugs/test_categories.py", "bugs/test_labels.py", "bugs/test_weights.py"
+CUDA, CACHE = "backends/test_cuda.py", "backends/test_cupy_cache.py"
 SHAPES, MODELS, WORK = "bugs/test_shapes.py", "bugs/test_models.py", "bugs/test_work.py"
 
 TABLE: dict[str, tuple[At, ...] | Reason] = {
@@ -87,9 +88,19 @@ TABLE: dict[str, tuple[At, ...] | Reason] = {
     "G01": (at(WORK, "test_G01_import_is_quiet_without_a_card"),),
     "G02": (at(WORK, "test_G02_a_forked_child_predicts_and_fits"),),
     "G04": (at(WORK, "test_G04_a_loop_of_fits_is_flat", "test_G04_a_loop_of_fits_of_frames_keeps_no_frame"),),
-    "G05": Reason("there is no CUDA backend yet, so arrays of CuPy are for scikit-learn's checks to refuse"),
-    "G07": Reason("there is no CUDA backend yet, so no current device to restore"),
-    "G08": (at(WORK, "test_G08_after_a_failure_the_next_fit_works"),),
+    "G05": (
+        at(
+            CUDA,
+            "test_tables_in_device_memory_stay_there",
+            "test_what_cannot_stay_on_the_device_is_copied",
+            "test_other_shapes_in_device_memory_are_refused",
+        ),
+    ),
+    "G07": (at(CUDA, "test_the_current_device_stays_current", "test_a_table_on_another_device_is_refused"),),
+    "G08": (
+        at(WORK, "test_G08_after_a_failure_the_next_fit_works"),
+        at(CUDA, "test_memory_is_given_back_after_a_failure", "test_too_little_memory_is_a_memory_error"),
+    ),
     "I01": (at(MODELS, "test_I01_a_tree_without_a_split_has_importances_of_zero"),),
     "I02": (at(MODELS, "test_I02_importances_sum_to_one_and_a_constant_column_has_none"),),
     "L01": (at(LABELS, "test_L01_text_labels_come_back"),),
@@ -318,10 +329,16 @@ TABLE: dict[str, tuple[At, ...] | Reason] = {
         at(MODELS, "test_U02_formats_of_the_file_are_numbered"),
         at("test_io_formats.py", "test_a_file_of_every_format_predicts_what_it_always_did"),
     ),
-    "U04": Reason("there is no CUDA backend yet, so nothing is compiled and no cache can fail"),
-    "U05": Reason("there is no CUDA backend yet, so no card can be too new or too old for a compiler"),
-    "U07": Reason("there is no CUDA backend yet, so no first call that compiles"),
-    "U08": Reason("there is no CUDA backend yet, so no shared memory that could be too small"),
+    "U04": (
+        at(CUDA, "test_a_cache_that_cannot_be_written"),
+        at(CACHE, "test_a_second_process_compiles_nothing", "test_many_processes_fill_an_empty_cache"),
+    ),
+    "U05": (at(CUDA, "test_no_compiler_for_the_card", "test_a_card_that_is_too_old"),),
+    "U07": (
+        at(CUDA, "test_launches_do_not_grow_with_nodes", "test_auto_leaves_small_work_to_the_cpu"),
+        at(CACHE, "test_a_second_process_compiles_nothing"),
+    ),
+    "U08": (at("backends/test_sizes.py", "test_the_plan_fits_and_covers", "test_every_row_counts_right"),),
     "U10": (at(MODELS, "test_U10_the_statistics_of_a_node_are_those_of_its_children"),),
     "U11": Reason(
         "there is no distributed fit yet: one process sees all rows, and its classes are those of all of them"
