@@ -37,15 +37,15 @@ class Entries:
         """Entries of nodes, one segment each."""
         target: Target = shard.target
         seg, row = shard.segments(nodes)
-        units = target.weights.units
+        times = 1 if shard.times is None else shard.times[shard.positions(nodes)].astype(np.int64)
         return cls(
             seg,
             row,
             nodes.size,
             target.layout,
-            None if units is None else units[row],
+            shard.units_of(nodes, row),
             () if target.labels is None else tuple(label[row] for label in target.labels),
-            () if target.sums is None else tuple(values[row] for values in target.sums.values),
+            () if target.sums is None else tuple(values[row] * times for values in target.sums.values),
         )
 
     @classmethod

@@ -19,7 +19,8 @@ from gputree.backends.gpu.search import Searcher
 from gputree.backends.gpu.shard import DeviceShard
 from gputree.backends.gpu.tables import chunks
 from gputree.backends.oracle import Oracle
-from gputree.backends.protocol import Bags, CodeSpec, DeviceError, Work
+from gputree.backends.protocol import CodeSpec, DeviceError, Work
+from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.schema import Cuts, Kind, sorted_cuts
@@ -77,7 +78,9 @@ class Cuda:
             return codes.encode(self.driver, X, cuts)
 
     def open(self, codes: DeviceCodes, target: Target, bags: Bags) -> DeviceShard:
-        """Every bag takes all rows."""
+        """List the rows of every bag."""
+        if bags.draws is not None:
+            raise DeviceError("bags of drawn rows are not grown on a GPU yet: use device='cpu'")
         with self.driver.use():
             return rows.open_shard(codes, target, bags.n_trees)
 

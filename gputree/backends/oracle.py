@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cells import Cells, Entries, count_cells
-from gputree.backends.protocol import Bags, CodeSpec, Work
+from gputree.backends.protocol import CodeSpec, Work
 from gputree.backends.scan import Found, Lookup, Nodes, blank, scan_cells
 from gputree.backends.shard import Codes, Shard
 from gputree.backends.walk import walk
+from gputree.core.bags import Bags, multiplicities
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test, ranges
 from gputree.core.schema import Book, Cuts, Kind, numeric_cuts
@@ -111,9 +112,14 @@ class Oracle:
         return Codes(tuple(columns), Book.of(cuts), np.array([cut.n_codes for cut in cuts], np.int64))
 
     def open(self, codes: Codes, target: Target, bags: Bags) -> Shard:
-        """Every bag takes all rows."""
+        """List the rows of every bag."""
         n, trees = target.n_rows, np.arange(bags.n_trees)
-        return Shard(codes, target, np.tile(np.arange(n), bags.n_trees), trees * n, (trees + 1) * n)
+        if bags.draws is None:
+            return Shard(codes, target, np.tile(np.arange(n), bags.n_trees), trees * n, (trees + 1) * n)
+        rows, times = listed(bags, n)
+        stop = np.cumsum([r.size for r in rows]).astype(np.int64)
+        start = np.concatenate([[0], stop[:-1]])
+        return Shard(codes, target, np.concatenate(rows), start, stop, narrow(np.concatenate(times)))
 
     def totals(self, shard: Shard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Channels and extent of the roots."""
@@ -168,7 +174,10 @@ class Oracle:
         inside = np.cumsum(counts) - counts  # place of each branch if the split nodes stood side by side
         shift = np.repeat(shard.start[splits.node] - (np.cumsum(size) - size), splits.n_branches)
         order = np.sort((branch << 32) | np.arange(branch.size)) & 0xFFFFFFFF  # a stable sort by branch
-        shard.rows[ranges(shard.start[splits.node], size)] = row[order]
+        place = ranges(shard.start[splits.node], size)
+        shard.rows[place] = row[order]
+        if shard.times is not None:
+            shard.times[place] = shard.times[place][order]
         shard.place(children, inside + shift, inside + shift + counts)
 
     def extent(self, shard: Shard, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -195,13 +204,14 @@ class Oracle:
         if target.sums is None or not nodes.size:
             return first, loss
         row, starts = shard.rows_of(nodes), np.cumsum(size) - size
-        weight = size if target.weights.units is None else np.add.reduceat(target.weights.units[row], starts)
+        units, exact = shard.units_of(nodes, row), target.weights.exact
+        weight = size if units is None else np.add.reduceat(units, starts)
         for o, raw in enumerate(target.sums.y):
             unit = -np.frexp(np.maximum(np.maximum.reduceat(np.abs(raw[row]), starts), np.abs(value[:, o])))[1]
             y, v = np.ldexp(raw[row], np.repeat(unit, size)), np.ldexp(value[:, o], unit)
             each = y - np.repeat(v, size)
-            mean = order_free_sums(each, row, starts, target.weights) / weight
-            about = order_free_sums(criterion.loss(each, np.repeat(v, size)), row, starts, target.weights) / weight
+            mean = order_free_sums(each, units, starts, exact) / weight
+            about = order_free_sums(criterion.loss(each, np.repeat(v, size)), units, starts, exact) / weight
             with np.errstate(over="ignore"):
                 first[:, o] = np.ldexp(mean, -unit)
                 loss[:, o] = np.ldexp(about - criterion.loss(mean, v), -target.layout.degree * unit)
@@ -223,6 +233,23 @@ class Oracle:
         for leaves in self.apply(forest, X).T:
             total += forest.value[leaves]
         return total
+
+
+def listed(bags: Bags, n: int) -> tuple[list[NDArray[np.uint32]], list[NDArray[np.int64]]]:
+    """The distinct rows of every bag, ascending, and how often each was drawn."""
+    rows: list[NDArray[np.uint32]] = []
+    times: list[NDArray[np.int64]] = []
+    for tree in range(bags.n_trees):
+        often = multiplicities(bags, tree, n)
+        rows.append(np.flatnonzero(often).astype(np.uint32))
+        times.append(often[rows[-1]])
+    return rows, times
+
+
+def narrow(times: NDArray[np.int64]) -> NDArray[Any] | None:
+    """Multiplicities in the smallest type that holds them, None where all are 1."""
+    most = int(times.max(initial=1))
+    return None if most == 1 else times.astype(np.min_scalar_type(most))
 
 
 def column_blocks(X: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.schema import Cuts, Schema
@@ -45,13 +46,6 @@ class CodeSpec:
 
     schema: Schema
     max_codes: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Bags:
-    """The rows of every tree, as a description that the backend draws. So far: every tree takes all rows."""
-
-    n_trees: int = 1
 
 
 @dataclass(slots=True)

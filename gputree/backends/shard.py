@@ -24,25 +24,37 @@ class Codes:
 
 @dataclass(slots=True)
 class Shard:
-    """Rows grouped by node: node i holds rows[start[i] : stop[i]]."""
+    """Rows grouped by node: node i holds rows[start[i] : stop[i]], each as often as ``times`` says, None = once."""
 
     codes: Codes
     target: Target
-    rows: NDArray[np.intp]
+    rows: NDArray[Any]
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
+    times: NDArray[Any] | None = None
 
     def size(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
         """Rows of nodes (k,)."""
         size: NDArray[np.int64] = self.stop[nodes] - self.start[nodes]
         return size
 
+    def positions(self, nodes: NDArray[Any]) -> slice | NDArray[np.intp]:
+        """Where the rows of nodes stand, node by node."""
+        if nodes.size and bool((self.start[nodes[1:]] == self.stop[nodes[:-1]]).all()):
+            return slice(int(self.start[nodes[0]]), int(self.stop[nodes[-1]]))
+        return ranges(self.start[nodes], self.size(nodes))
+
     def rows_of(self, nodes: NDArray[Any]) -> NDArray[np.intp]:
         """Rows of nodes, node by node."""
-        size = self.size(nodes)
-        if nodes.size and bool((self.start[nodes[1:]] == self.stop[nodes[:-1]]).all()):
-            return self.rows[self.start[nodes[0]] : self.stop[nodes[-1]]]
-        return self.rows[ranges(self.start[nodes], size)]
+        return self.rows[self.positions(nodes)].astype(np.intp, copy=False)
+
+    def units_of(self, nodes: NDArray[Any], row: NDArray[np.intp]) -> NDArray[np.int64] | None:
+        """Weights of the rows of nodes, multiplicity included; None where all are 1."""
+        units = None if self.target.weights.units is None else self.target.weights.units[row]
+        if self.times is None:
+            return units
+        times = self.times[self.positions(nodes)].astype(np.int64)
+        return times if units is None else times * units
 
     def segments(self, nodes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
         """Rows of nodes and the place of the node of each, ascending."""

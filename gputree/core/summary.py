@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test
-from gputree.core.target import Layout, Target, Weights
+from gputree.core.target import Layout, Target
 
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -29,17 +29,18 @@ class Figures:
 
 
 def order_free_sums(
-    x: NDArray[np.float64], row: NDArray[np.intp], starts: NDArray[np.intp], weights: Weights
+    x: NDArray[np.float64], units: NDArray[np.int64] | None, starts: NDArray[np.intp], exact: bool
 ) -> NDArray[np.float64]:
     """Sums of w * x over consecutive rows, f8 (k,), whatever the order of the rows inside each sum.
 
-    x f8 (m,) belongs to rows ``row`` (m,); ``starts`` (k,) begins each sum. Terms are rounded to a common power of two
+    x f8 (m,), whole weights ``units`` (m,) or None for ones; ``starts`` (k,) begins each sum; ``exact`` weights are
+    multiplied as whole numbers, so that a weight of k is k copies. Terms are rounded to a common power of two
     of their sum, about 2**-62 of the largest term times the number of rows, and what that leaves out to a finer one.
     """
     sizes = np.diff(starts, append=x.size)
-    units = np.ones(x.size, np.int64) if weights.units is None else weights.units[row]
-    terms = x if weights.exact else x * units
-    bits = np.maximum(np.frexp(np.add.reduceat(units, starts) if weights.exact else sizes)[1], 1)
+    units = np.ones(x.size, np.int64) if units is None else units
+    terms = x if exact else x * units
+    bits = np.maximum(np.frexp(np.add.reduceat(units, starts) if exact else sizes)[1], 1)
     exponent = 62 - bits - np.frexp(np.maximum.reduceat(np.abs(terms), starts))[1]
     finer = 61 - bits
     scaled = np.ldexp(terms, np.repeat(exponent, sizes))
@@ -48,7 +49,7 @@ def order_free_sums(
 
     def added(values: NDArray[np.float64]) -> NDArray[np.float64]:
         whole = values.astype(np.int64)
-        total = np.add.reduceat(whole * units if weights.exact else whole, starts)
+        total = np.add.reduceat(whole * units if exact else whole, starts)
         return total.astype(np.float64)
 
     sums: NDArray[np.float64] = np.ldexp(added(coarse), -exponent) + np.ldexp(added(rest), -exponent - finer)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.protocol import SHARD, Backend, Codes, DeviceMemoryError
 from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test
-from gputree.core.keys import child_keys, root_keys
+from gputree.core.keys import child_keys
 from gputree.core.splits import NOT_MET, Slots, Splits, choose, concatenate
 from gputree.core.summary import Figures, coarse_means, describe_counts, describe_sums, hold, two_sum
 from gputree.core.target import Target
@@ -38,9 +38,10 @@ def grow(
     backend: Backend, codes: Codes, target: Target, recipe: Recipe, seed: int, watch: Watch | None = None
 ) -> Forest:
     """Grow all trees of a recipe; node order of the result is tree by tree, breadth first."""
-    plan = Plan(backend, backend.open(codes, target, recipe.sampler.bags()), target, recipe, codes.n_codes)
+    bags = recipe.sampler.bags(seed)
+    plan = Plan(backend, backend.open(codes, target, bags), target, recipe, codes.n_codes)
     frontier = plan.frontier()
-    frontier.push(plan.best_splits(plan.plant(seed)))
+    frontier.push(plan.best_splits(plan.plant(bags.keys())))
     while splits := frontier.pop():
         slots = plan.split(splits)
         if watch is not None:
@@ -60,14 +61,14 @@ class Plan:
     n_codes: NDArray[np.int64]
     forest: ForestBuilder = field(default_factory=ForestBuilder)
 
-    def plant(self, seed: int) -> Slots:
+    def plant(self, keys: NDArray[np.uint64]) -> Slots:
         """Add the roots; give those that may be split."""
         stats, extent = self.backend.totals(self.shard)
         trees = np.arange(stats.shape[1], dtype=np.int32)
         bounds = np.repeat([[-np.inf], [np.inf]], trees.size, axis=1)
         nothing = np.full(trees.size, -1, np.int32)
         depth = np.zeros(trees.size, np.int32)
-        return self.add(Grown(nothing, depth, root_keys(seed, trees), stats, bounds), lambda _: extent)
+        return self.add(Grown(nothing, depth, keys, stats, bounds), lambda _: extent)
 
     def split(self, splits: Splits) -> Slots:
         """Turn leaves into tests, add their children, regroup the rows; give the children that may be split."""
@@ -151,7 +152,7 @@ class Plan:
         n_features, stop = self.n_codes.size, self.recipe.stop
         turn = min(self.recipe.sampler.max_features or n_features, n_features)
         first, count = 0, turn
-        while first < n_features and len(slots):
+        while first < n_features and count and len(slots):
             features = self.recipe.sampler.features(slots, n_features, first, count)
             table = self.backend.histogram(self.shard, slots, features)
             found = self.backend.search(table, slots, self.recipe.search, turn)
@@ -161,7 +162,7 @@ class Plan:
             order = np.flatnonzero(decrease >= stop.min_gain)
             yield splits if order.size == len(splits) else splits.take(order)
             slots = slots.take(np.setdiff1d(np.arange(len(slots)), places, assume_unique=True))
-            first, count = first + count, 2 * count
+            first, count = first + count, 2 * count if self.recipe.sampler.more_features else 0
 
     def batches(self, slots: Slots) -> Iterator[Slots]:
         """Slots whose tables fit ``table_bytes`` together; at least one slot a batch."""

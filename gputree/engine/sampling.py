@@ -7,21 +7,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.protocol import Bags
+from gputree.core.bags import Bags, Draws
 from gputree.core.keys import Stream, draw
 from gputree.core.splits import Slots
 
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """``n_trees`` trees of all rows; ``max_features`` features tried at a time in a node, None for all."""
+    """``n_trees`` trees from number ``first`` on, and how their rows are drawn, None for all rows.
+
+    ``max_features`` features are tried at a time in a node, None for all; with ``more_features`` the next ones where
+    these have no admissible test.
+    """
 
     n_trees: int = 1
     max_features: int | None = None
+    first: int = 0
+    draws: Draws | None = None
+    more_features: bool = True
 
-    def bags(self) -> Bags:
+    def bags(self, seed: int) -> Bags:
         """Rows of every tree, as a description."""
-        return Bags(self.n_trees)
+        return Bags(self.n_trees, self.first, seed, self.draws)
 
     def features(self, slots: Slots, n_features: int, first: int, count: int) -> NDArray[np.int32]:
         """Features i4 (k, m) of the ranks ``first`` to ``first + count - 1`` in every node, as many as there are.

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gputree.backends.protocol import Backend, Bags, Codes
+from gputree.backends.protocol import Backend, Codes
+from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test
 from gputree.core.keys import child_keys, root_keys
@@ -64,7 +65,7 @@ class Searched:
         """A tree of the node alone, or of one test."""
         shard = self.backend.open(self.codes, self.target, Bags())
         plan = Plan(self.backend, shard, self.target, self.recipe, self.codes.n_codes)
-        plan.plant(0)
+        plan.plant(Bags().keys())
         if test is not None:
             plan.split(test)
         return plan.finish(None)

@@ -1,0 +1,112 @@
+"""The rows of every tree of a forest, as a description that any backend draws alike. May import NumPy and core only.
+
+A draw is a function of the seed, the tree's number and the number of the draw, so a tree has the same bag whether it is
+grown alone, in any batch, first or last, on any device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.core.keys import Stream, below, draw, root_keys
+
+DRAW_BITS = 31  # total of draw weights: a hash is turned into a number below it
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """How the rows of a bag are drawn from strata.
+
+    Stratum s are the rows ``rows[ptr[s] : ptr[s + 1]]``, of which ``sizes[s]`` are drawn, with replacement or without.
+    ``ends`` u8 (n,), cumulated weights inside each stratum in the order of ``rows``: probabilities of draws with
+    replacement; None: equal ones.
+    """
+
+    rows: NDArray[np.int64]
+    ptr: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    replace: bool = True
+    ends: NDArray[np.uint64] | None = None
+
+    @property
+    def total(self) -> int:
+        """Draws of a bag."""
+        return int(self.sizes.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Bags:
+    """Trees ``first`` to ``first + n_trees - 1`` of a seed; without ``draws`` each takes all rows once."""
+
+    n_trees: int = 1
+    first: int = 0
+    seed: int = 0
+    draws: Draws | None = None
+
+    def keys(self) -> NDArray[np.uint64]:
+        """Keys of the roots, u8 (T,)."""
+        return root_keys(self.seed, np.arange(self.first, self.first + self.n_trees))
+
+    def drawn(self, tree: int) -> NDArray[np.int64]:
+        """Rows of the bag of one tree in the order of their draws; ``tree`` counts from ``first``."""
+        assert self.draws is not None
+        return drawn_rows(self.draws, self.keys()[tree])
+
+
+def strata(
+    labels: NDArray[np.int64] | None,
+    n: int,
+    sizes: NDArray[np.int64],
+    weight: NDArray[np.float64] | None,
+    replace: bool,
+) -> Draws:
+    """Draws from strata of equal label i8 (n,), or of all rows; sizes (S,); draw weights f8 (n,) > 0 or None."""
+    rows = np.arange(n) if labels is None else np.argsort(labels, kind="stable")
+    counts = np.array([n]) if labels is None else np.bincount(labels, minlength=sizes.size)
+    ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    if weight is None:
+        return Draws(rows, ptr, sizes, replace)
+    ends = np.empty(n, np.uint64)
+    for first, stop in pairwise(ptr):
+        ends[first:stop] = cumulated(weight[rows[first:stop]])
+    return Draws(rows, ptr, sizes, replace, ends)
+
+
+def cumulated(weight: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Cumulated whole draw weights of a total of about 2**31, each at least 1, in proportion to weights f8 (n,) > 0."""
+    largest = weight.max(initial=0.0)
+    share = weight / largest if largest > 0 else weight
+    scale = 2.0**DRAW_BITS / max(float(share.sum()), 1.0)
+    return np.cumsum(np.maximum(np.rint(share * scale), 1.0).astype(np.uint64))
+
+
+def drawn_rows(draws: Draws, key: np.uint64) -> NDArray[np.int64]:
+    """Rows of one bag in the order of their draws, stratum by stratum."""
+    parts, number = [np.zeros(0, np.int64)], 0
+    for s, size in enumerate(draws.sizes.tolist()):
+        first, stop = int(draws.ptr[s]), int(draws.ptr[s + 1])
+        if draws.replace:
+            place = placed(draws, first, stop, draw(key, Stream.BAG, np.arange(number, number + size)))
+        else:  # the rows of the smallest hashes
+            hashes = draw(key, Stream.BAG, draws.rows[first:stop])
+            place = first + np.sort(np.argsort(hashes, kind="stable")[:size])
+        parts.append(draws.rows[place])
+        number += size
+    return np.concatenate(parts)
+
+
+def placed(draws: Draws, first: int, stop: int, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Places in ``rows`` of draws with replacement from one stratum."""
+    if draws.ends is None:
+        return first + below(hashes, stop - first).astype(np.int64)
+    point = below(hashes, draws.ends[stop - 1])
+    return first + np.searchsorted(draws.ends[first:stop], point, side="right")
+
+
+def multiplicities(bags: Bags, tree: int, n: int) -> NDArray[np.int64]:
+    """How often each of n rows is in the bag of one tree."""
+    return np.bincount(bags.drawn(tree), minlength=n)
