@@ -76,10 +76,10 @@ static __device__ __forceinline__ double gt_value(const void* X, int itemsize, g
     return itemsize == 4 ? gt_widen(((const unsigned*)X)[i]) : ((const double*)X)[i];
 }
 
-// Integers in the order of doubles (no NaN), and back; -0.0 comes right below 0.0.
-static __device__ __forceinline__ gt_i64 gt_image(double x) {
-    const gt_i64 bits = GT_BITS(x);
-    return bits < 0 ? bits ^ 0x7FFFFFFFFFFFFFFFLL : bits;
+// Unsigned integers in the order of doubles (no NaN), all above 0; -0.0 comes right below 0.0.
+static __device__ __forceinline__ gt_u64 gt_image(double x) {
+    const gt_u64 bits = (gt_u64)GT_BITS(x);
+    return bits >> 63 ? ~bits : bits | 0x8000000000000000ULL;
 }
 
 // Sum over the lanes up to this one.

@@ -58,7 +58,7 @@ extern "C" __global__ void __launch_bounds__(128, 6)
                   const gt_i64* pairs,            // IN (tests,)
                   int tests,
                   int width,                      // most codes of a feature of categories, missing included
-                  unsigned short* branch) {       // OUT (tests, width) 65535 = not listed, as before
+                  unsigned short* branch) {       // OUT (tests, width) one more than the branch, 0 = not listed, as before
     for (gt_i64 t = blockIdx.x; t < tests; t += gridDim.x) {
         const gt_i64 pair = pairs[t];
         if (chosen[t].branches == 0 || chosen[t].kind != GT_LOOKUP) continue;
@@ -71,16 +71,16 @@ extern "C" __global__ void __launch_bounds__(128, 6)
             const unsigned* rank = order + gt_place(sparse ? first : nullptr, cell_of, pair, m);
             const bool missing = view.code_at(0) == GT_MISSING && view.weight(0, sizes[0]) > 0;
             for (int r = missing + threadIdx.x; r < ranked[pair]; r += blockDim.x)
-                mine[view.code_at((int)rank[r])] = r + !missing > chosen[t].rank;
+                mine[view.code_at((int)rank[r])] = 1 + (r + !missing > chosen[t].rank);
         } else if (declared[f] > 0) {
-            for (int c = 1 + threadIdx.x; c <= declared[f]; c += blockDim.x) mine[c] = (unsigned short)(c - 1);
+            for (int c = 1 + threadIdx.x; c <= declared[f]; c += blockDim.x) mine[c] = (unsigned short)c;
         } else if (threadIdx.x < 32) {
             int before = 0;
             for (int i0 = 0; i0 < view.width; i0 += 32) {
                 const int i = i0 + (int)threadIdx.x;
                 const bool met = i < view.width && view.code_at(i) != GT_MISSING && view.weight(i, sizes[0]) > 0;
                 const unsigned cells = __ballot_sync(GT_EVERYONE, met);
-                if (met) mine[view.code_at(i)] = (unsigned short)(before + __popc(cells & gt_lanes_before()));
+                if (met) mine[view.code_at(i)] = (unsigned short)(1 + before + __popc(cells & gt_lanes_before()));
                 before += __popc(cells);
             }
         }

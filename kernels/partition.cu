@@ -29,7 +29,7 @@ struct GtTest {
 };
 
 // Totals of the branches of one split, or of one tile of it: `all` apart by channel. Rows 0 .. n_channels - 1 hold the
-// channels, then come `outputs` least and `outputs` greatest images of y.
+// channels; of sums, then come `outputs` greatest images of y and as many of its least ones, inverted: 0 before.
 struct GtTotals {
     gt_i64* at;
     gt_i64 all;
@@ -39,25 +39,18 @@ struct GtTotals {
         gt_channels(row, n, outputs, sizes, labels, units, values,
                     [&](int channel, gt_i64 value) { gt_add(&at[channel * all + branch], value); });
         for (int o = 0; GT_KIND != GT_COUNTS && o < outputs; ++o) {
-            const gt_i64 image = gt_image(y[(gt_i64)o * n + row]);
-            atomicMin(&at[(n_channels + o) * all + branch], image);
-            atomicMax(&at[(n_channels + outputs + o) * all + branch], image);
+            const gt_u64 image = gt_image(y[(gt_i64)o * n + row]);
+            atomicMax((gt_u64*)&at[(n_channels + o) * all + branch], image);
+            atomicMax((gt_u64*)&at[(n_channels + outputs + o) * all + branch], ~image);
         }
     }
     __device__ __forceinline__ int rows() const { return n_channels + (GT_KIND == GT_COUNTS ? 0 : 2 * outputs); }
-    // Row i before anything is added.
-    __device__ __forceinline__ gt_i64 blank(int i) const {
-        return i < n_channels ? 0 : i < n_channels + outputs ? 0x7FFFFFFFFFFFFFFFLL : -0x7FFFFFFFFFFFFFFFLL - 1;
-    }
-    // Add `value` of row i.
+    // Join `value` of row i.
     __device__ __forceinline__ void join(int i, int branch, gt_i64 value) const {
-        gt_i64* place = &at[i * all + branch];
         if (i < n_channels)
-            gt_add(place, value);
-        else if (i < n_channels + outputs)
-            atomicMin(place, value);
+            gt_add(&at[i * all + branch], value);
         else
-            atomicMax(place, value);
+            atomicMax((gt_u64*)&at[i * all + branch], (gt_u64)value);
     }
 };
 
@@ -100,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(128, 6)
                    int n_channels, gt_i64 positions,
                    unsigned short* branch_of,      // OUT (positions,)
                    unsigned* counts,               // OUT zeros before
-                   gt_i64* totals,                 // OUT (GtTotals.rows, branches), blank before
+                   gt_i64* totals,                 // OUT (GtTotals.rows, branches), zeros before
                    gt_i64* sizes_of) {             // OUT (branches,) rows of every branch, zeros before
     __shared__ gt_i64 kept[GT_BLOCK_WARPS][GT_SIDES];
     gt_i64* mine = kept[threadIdx.x >> 5];
@@ -114,8 +107,8 @@ extern "C" __global__ void __launch_bounds__(128, 6)
         const GtTotals part = {keep ? mine : whole.at, keep ? branches : whole.all, n_channels, outputs};
         unsigned* count = counts + count_ptr[s] + (t - tile_ptr[s]) * branches;
         const gt_i64 begin = start[s] + (t - tile_ptr[s]) * tile, end = min(begin + tile, stop[s]);
-        for (int i = GT_LANE; keep && i < branches * whole.rows(); i += 32) mine[i] = whole.blank(i / branches);
-        __syncwarp();  // totals are blank
+        for (int i = GT_LANE; keep && i < branches * whole.rows(); i += 32) mine[i] = 0;
+        __syncwarp();  // totals are 0
         for (gt_i64 first = begin; first < end; first += 32) {
             const gt_i64 p = first + GT_LANE, row = p < end ? rows[p] : 0;
             int b = p < end ? 0 : -1;

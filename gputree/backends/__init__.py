@@ -23,8 +23,10 @@ class Availability:
     reason: str
 
 
-def choose(device: str, work: int) -> Backend:
+def choose(device: str, work: int, near: int | None = None) -> Backend:
     """The backend for a device name and an amount of work in cells (rows x columns).
+
+    ``near`` is the number of the CUDA device that holds the data, if one does: then "auto" and "cuda" mean that one.
 
     "auto" takes ``GPUTREE_DEVICE`` where it is set. Every backend gives the same bits: the choice only shows in time.
 
@@ -41,22 +43,23 @@ def choose(device: str, work: int) -> Backend:
         raise ValueError(f"device={wanted!r}{source} must be 'auto', 'cpu', 'cuda' or 'cuda:<number>'")
     from gputree.backends.oracle import Oracle
 
-    if wanted == "cpu" or (wanted == "auto" and (work < AUTO_CELLS or importlib.util.find_spec("cupy") is None)):
+    small = work < AUTO_CELLS and near is None
+    if wanted == "cpu" or (wanted == "auto" and (small or importlib.util.find_spec("cupy") is None)):
         return Oracle()
     from gputree.backends.cuda import open_cuda
 
     try:
-        return open_cuda("cuda" if wanted == "auto" else wanted)
+        return open_cuda(wanted if ":" in wanted else "cuda" if near is None else f"cuda:{near}")
     except RuntimeError as error:
         if wanted == "auto":
             return Oracle(note=f"CuPy is installed, but {error}")
         raise RuntimeError(f"device={wanted!r} cannot be used: {error}; use device='cpu' or 'auto'") from error
 
 
-def choose_or_cpu(device: str, work: int) -> Backend:
+def choose_or_cpu(device: str, work: int, near: int | None = None) -> Backend:
     """As `choose`, on the CPU where the device is not here: a model predicts wherever it was fitted."""
     try:
-        return choose(device, work)
+        return choose(device, work, near)
     except RuntimeError:
         return choose("cpu", work)
 

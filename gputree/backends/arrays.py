@@ -1,4 +1,4 @@
-"""Arrays that lie on a device, of whatever library: CuPy, PyTorch, JAX, Numba, cuDF. May import core.
+"""Arrays that lie on a device, of whatever library. May import core.
 
 Anything with ``__cuda_array_interface__`` or, on a CUDA device, ``__dlpack__``.
 """
@@ -24,12 +24,18 @@ def on_device(array: Any) -> bool:
     return kind is not None and kind()[0] in CUDA_KINDS
 
 
+def device_number(array: Any) -> int:
+    """The number of the CUDA device that an array lies on."""
+    where = getattr(array, "__dlpack_device__", None)
+    return int(where()[1]) if where is not None else int(array.device.id)
+
+
 def to_host(array: Any) -> Any:
     """The same as a NumPy array, if it lies on a device; what the host can read comes back as it is."""
     if not on_device(array):
         return array
-    if hasattr(array, "get"):
-        return array.get()
+    if hasattr(array, "cpu"):  # PyTorch
+        return array.detach().cpu().numpy()
     from gputree.backends.cuda import import_cupy
 
     return adopt(import_cupy(), array).get()
@@ -41,16 +47,13 @@ def adopt(xp: Any, array: Any) -> Any:
 
 
 def in_kind(result: NDArray[Any], like: Any) -> Any:
-    """A result as an array of the library and device of ``like``, if that lies on one and can hold it."""
+    """A result on the device of ``like``, as a tensor of PyTorch or else an array of CuPy, if it can be one."""
     if not on_device(like) or result.dtype.kind not in "biuf":
         return result
-    library = type(like).__module__.partition(".")[0]
-    if library == "torch":
+    if type(like).__module__.partition(".")[0] == "torch":
         return sys.modules["torch"].as_tensor(result, device=like.device)
-    if library in ("jax", "jaxlib"):
-        return sys.modules["jax"].device_put(result, next(iter(like.devices())))
     from gputree.backends.cuda import import_cupy
 
     xp = import_cupy()
-    with xp.cuda.Device(adopt(xp, like).device.id):
+    with xp.cuda.Device(device_number(like)):
         return xp.asarray(result)

@@ -1,11 +1,16 @@
 """The CUDA backend: arrays of CuPy and raw kernels, the same bits as the oracle. May import core and the protocol.
 
 Rows, codes and tables stay on the device. A level costs one launch of each kernel for all nodes of all trees, whatever
-their number, and three copies to the host: the best tests, the channels and the sizes of the branches.
+their number, and two copies to the host: the best tests, and the channels and sizes of the branches; two more where
+tests list categories.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +22,7 @@ from gputree.backends.gpu.codes import DeviceCodes
 from gputree.backends.gpu.driver import Driver
 from gputree.backends.gpu.search import Searcher
 from gputree.backends.gpu.shard import DeviceShard
-from gputree.backends.gpu.tables import chunks
+from gputree.backends.gpu.tables import Chunk, chunks
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import CodeSpec, DeviceError, Work
 from gputree.core.bags import Bags
@@ -45,12 +50,13 @@ class Cuda:
 
     name = "cuda"
     note = ""
-    cuts_tables = True
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
         self.device = f"cuda:{driver.device}"
         self.work = Work()
+        with driver.use():
+            self.table_bytes: int | None = min(TABLE_BYTES, driver.free() // SHARE)
 
     def close(self) -> None:
         """Give the memory back."""
@@ -65,10 +71,10 @@ class Cuda:
                     numbers = np.arange(len(feature.categories), dtype=np.float64)
                     found.append(Cuts(numbers, kind=Kind.CATEGORICAL, declared=feature.declared))
                 elif weight is None:
-                    column.sort()
+                    self.driver.sort(column)
                     found.append(sorted_cuts(column.get(), None, spec.max_codes))
                 else:
-                    order = column.argsort().get()
+                    order = self.driver.argsort(column).get()
                     found.append(sorted_cuts(column.get()[order], weight[order], spec.max_codes))
         return tuple(found)
 
@@ -91,13 +97,11 @@ class Cuda:
 
     def histogram(self, shard: DeviceShard, slots: Slots, features: NDArray[np.int32]) -> Table:
         """A description: cells are counted as they are searched, some slots at a time."""
-        self.work.rows += int(shard.size(slots.id).sum())
-        self.work.batches += 1
         return Table(shard, slots, features)
 
-    def budget(self) -> int:
-        """Bytes that one table may take."""
-        return min(TABLE_BYTES, self.driver.free() // SHARE)
+    def chunks(self, table: Table) -> Iterator[Chunk]:
+        """The slots of a table, as many at a time as memory allows now."""
+        return chunks(table.shard, table.slots, table.features, min(self.table_bytes or 0, self.driver.free() // SHARE))
 
     def read(self, table: Table) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """All cells, sorted by pair."""
@@ -105,7 +109,7 @@ class Cuda:
         found = [(none, none, np.zeros((table.shard.target.layout.n_channels, 0), np.int64))]
         first = 0
         with self.driver.use():
-            for chunk in chunks(table.shard, table.slots, table.features, self.budget()):
+            for chunk in self.chunks(table):
                 for pair, code, stats in (chunk.read(cells) for cells in chunk.tables()):
                     found.append((pair + first * chunk.m, code, stats))
                 first += len(chunk.slots)
@@ -119,7 +123,7 @@ class Cuda:
         width = m if turn is None else 1
         tests, lookups, first = [], [], 0
         with self.driver.use():
-            for chunk in chunks(table.shard, slots, table.features, self.budget()):
+            for chunk in self.chunks(table):
                 searcher, tables = Searcher.of(chunk, search), []
                 for cells in chunk.tables():
                     searcher.search(cells)
@@ -132,6 +136,8 @@ class Cuda:
                 lookups.append((test + first * width, code, branch))
                 first += len(chunk.slots)
         record = candidates(tests, lookups, (k, width))
+        self.work.rows += int(table.shard.size(slots.id).sum())
+        self.work.batches += 1
         return record if turn is not None else replace(record, feature=table.features)
 
     def children(self, shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
@@ -199,6 +205,8 @@ def open_cuda(device: str) -> Cuda:
         If CuPy, a driver or the device is not there, or the device is too old.
     """
     cupy = import_cupy()
+    if cupy.cuda.runtime.is_hip:
+        raise DeviceError("this CuPy is built for ROCm, and the kernels are for CUDA")
     try:
         count = cupy.cuda.runtime.getDeviceCount()
         number = int(device.partition(":")[2]) if ":" in device else cupy.cuda.runtime.getDevice()
@@ -214,8 +222,19 @@ def open_cuda(device: str) -> Cuda:
 def import_cupy() -> Any:
     """CuPy, or why it cannot be had."""
     try:
+        if "cupy" not in sys.modules:
+            make_cache()
         import cupy
     except Exception as error:  # a broken installation raises whatever it likes
         extras = "'gputree[cuda13]' (a driver of version 580 or later) or 'gputree[cuda12]'"
         raise DeviceError(f"CuPy cannot be imported ({error}): pip install {extras}") from error
     return cupy
+
+
+def make_cache() -> None:
+    """CuPy makes a folder for compiled kernels when it is imported: name one that can be made."""
+    folder = os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        os.environ["CUPY_CACHE_DIR"] = tempfile.mkdtemp(prefix="gputree-cupy-")

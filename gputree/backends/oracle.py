@@ -83,7 +83,7 @@ class Oracle:
 
     name = "numpy"
     device = "cpu"
-    cuts_tables = False
+    table_bytes: int | None = None
 
     def __init__(self, note: str = "") -> None:
         self.note = note

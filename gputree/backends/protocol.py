@@ -65,7 +65,7 @@ class Backend(Protocol):
     device: str
     note: str  # why "auto" chose it although something faster is installed, else ""
     work: Work
-    cuts_tables: bool  # whether it takes slots of any number and cuts their table itself
+    table_bytes: int | None  # of its largest table where it cuts tables itself, so that growth need not
 
     def close(self) -> None:
         """Give back what is held outside of Python's memory; handles are of no use afterwards."""

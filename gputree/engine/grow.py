@@ -166,7 +166,7 @@ class Plan:
 
     def batches(self, slots: Slots) -> Iterator[Slots]:
         """Slots whose tables fit ``table_bytes`` together; at least one slot a batch."""
-        if self.backend.cuts_tables and len(slots):
+        if self.backend.table_bytes and len(slots):
             yield slots
             return
         n_features = min(self.recipe.sampler.max_features or self.n_codes.size, self.n_codes.size)

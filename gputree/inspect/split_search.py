@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gputree.backends.arrays import to_host
 from gputree.backends.protocol import Backend, Codes
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
@@ -116,7 +117,8 @@ def class_text(label: Any) -> str:
 
 def searched(draft: Any, X: Any, y: Any, sample_weight: ArrayLike | None, at: At) -> Searched:
     """Search all features of a node."""
-    ready = draft._prepare(X, y, sample_weight)
+    draft.device = "cpu"  # every device finds the same, and one node is little work
+    ready = draft._prepare(to_host(X), y, sample_weight)
     backend, matrix, target = ready.backend, ready.rows.X, ready.rows.target
     if target.layout.n_outputs > 1:
         raise ValueError(f"y has {target.layout.n_outputs} outputs, and a split table is about one; pass one column")

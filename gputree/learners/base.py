@@ -19,9 +19,9 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends import AUTO_CELLS, choose, choose_or_cpu
-from gputree.backends.arrays import in_kind, on_device, to_host
-from gputree.backends.protocol import Backend, CodeSpec
+from gputree.backends import choose, choose_or_cpu
+from gputree.backends.arrays import device_number, in_kind, on_device, to_host
+from gputree.backends.protocol import Backend, CodeSpec, DeviceError
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
 from gputree.core.schema import Schema
@@ -66,10 +66,9 @@ class Prepared:
     rows: Rows
 
 
-def work_of(X: Any) -> int:
-    """Cells of a table, by which "auto" chooses; what lies on a device is to stay there."""
-    cells: int = X.shape[0] * X.shape[1]
-    return max(cells, AUTO_CELLS) if on_device(X) else cells
+def near(X: Any) -> int | None:
+    """The device that holds a table, None for the host."""
+    return device_number(X) if on_device(X) else None
 
 
 @contextmanager
@@ -77,8 +76,8 @@ def released(backend: Backend) -> Iterator[None]:
     """Close a backend at the end; after an error also drop what the failed calls hold of a device."""
     try:
         yield
-    except BaseException as error:
-        cause: BaseException | None = error if backend.device != "cpu" else None
+    except DeviceError as error:  # its traceback would hold arrays of the device
+        cause: BaseException | None = error
         while cause is not None:
             traceback.clear_frames(cause.__traceback__)
             cause = cause.__cause__ or cause.__context__
@@ -134,7 +133,7 @@ class BaseTree(Looks, BaseEstimator):
             backend.work.cells,
             time.perf_counter() - begin,
             backend.work.table_bytes,
-            ready.recipe.table_bytes,
+            backend.table_bytes or ready.recipe.table_bytes,
             backend.note,
         )
         return self
@@ -148,7 +147,7 @@ class BaseTree(Looks, BaseEstimator):
         criterion = CRITERIA[self.criterion]
         rows = self._rows(matrix, labels, weight, criterion)
         recipe = self._recipe(criterion, rows, self.schema_)
-        backend = choose(self.device, work_of(rows.X))
+        backend = choose(self.device, rows.X.shape[0] * rows.X.shape[1], near(rows.X))
         return Prepared(backend, recipe, rows)
 
     def _grown(self, ready: Prepared, watch: Watch | None) -> Forest:
@@ -348,7 +347,7 @@ class BaseTree(Looks, BaseEstimator):
         check_is_fitted(self, "forest_")
         if check_input:
             X = read_predict(self, X)
-        backend = choose_or_cpu(self.device, work_of(X))
+        backend = choose_or_cpu(self.device, X.shape[0] * X.shape[1], near(X))
         with released(backend):
             leaves: NDArray[np.int32] = backend.apply(self.forest_, X if backend.device != "cpu" else to_host(X))[:, 0]
         return leaves

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ from numpy.typing import NDArray
 
 import gputree
 from gputree.backends import AUTO_CELLS, cuda, report
+from gputree.backends.gpu.driver import Driver
 from gputree.backends.protocol import DeviceError, DeviceMemoryError
 from tests.backends.conftest import require_compiler
 from tests.emulator.driver import Emulator, Faults, Properties
@@ -47,18 +51,38 @@ def fit(device: str = "cuda", **parameters: Any) -> gputree.DecisionTreeClassifi
 # -- waits
 
 
-@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
-def test_a_level_copies_to_the_host_twice(machine: Emulator, criterion: str) -> None:
-    """The best tests, and the channels and sizes of the branches; nothing else waits for the device."""
+@pytest.mark.parametrize(
+    ("waits", "parameters"),
+    [
+        (2, {}),
+        (2, {"criterion": "squared_error"}),
+        (2, {"max_features": 6}),
+        (4, {"categorical_features": list(range(6))}),
+        (4, {"categorical_features": list(range(6)), "categorical_split": "multiway", "min_samples_leaf": 2}),
+    ],
+    ids=str,
+)
+def test_a_level_copies_to_the_host_so_often(machine: Emulator, waits: int, parameters: dict[str, Any]) -> None:
+    """The best tests, and the channels and sizes of the branches; of tests on categories, which ones and where to."""
     X, y = table()
-    model = gputree.DecisionTreeClassifier if criterion == "gini" else gputree.DecisionTreeRegressor
-    waits = []
-    for depth in (3, 4, 6):
+    X = np.floor(X / 10)
+    regression = parameters.get("criterion") == "squared_error"
+    model = gputree.DecisionTreeRegressor if regression else gputree.DecisionTreeClassifier
+    found = []
+    for depth in (1, 2, 3):
         before = machine.transfers.synchronisations
-        model(device="cuda", criterion=criterion, max_depth=depth).fit(X, y)
-        waits.append(machine.transfers.synchronisations - before)
-    assert waits[1] - waits[0] == 2
-    assert waits[2] - waits[0] == 6
+        fitted = model(device="cuda", max_depth=depth, **parameters).fit(X, y)
+        assert fitted.get_depth() == depth
+        found.append(machine.transfers.synchronisations - before)
+    assert np.diff(found).tolist() == [waits, waits]
+
+
+def test_best_first_copies_three_times_a_step(machine: Emulator) -> None:
+    """No more than level by level, for every group of nodes that is searched."""
+    before = machine.transfers.synchronisations
+    model = fit(max_leaf_nodes=9)
+    columns, roots, searched = 6, 1, model.forest_.n_nodes // 2 + 1
+    assert machine.transfers.synchronisations - before <= columns + 2 * (roots + searched)
 
 
 def test_launches_do_not_grow_with_nodes(machine: Emulator) -> None:
@@ -132,9 +156,28 @@ def test_short_memory_shrinks_the_batch(machine: Emulator, kilobytes: int) -> No
 
 def test_a_batch_that_does_not_fit_is_halved(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where free memory was overestimated, the exception of the first try is answered by two smaller ones."""
-    monkeypatch.setattr(cuda.Cuda, "budget", lambda self: 1 << 40)
+    monkeypatch.setattr(cuda, "TABLE_BYTES", 1 << 40)
+    monkeypatch.setattr(Driver, "free", lambda self: 1 << 40)
     machine.faults = Faults(memory=400 << 10)
     assert fit().fingerprint() == fit("cpu").fingerprint()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_sort_without_memory_is_a_memory_error(
+    machine: Emulator, monkeypatch: pytest.MonkeyPatch, weighted: bool
+) -> None:
+    """Older versions of CuPy sort wrongly then; so the memory is asked for first."""
+    X, y = table()
+    weight = np.arange(ROWS) % 3.0 if weighted else None
+    sorted_before = machine.transfers.sorts
+    machine.faults = Faults(memory=X.nbytes * 3 + (40 << 10))
+    with pytest.raises(MemoryError, match="no memory left"):
+        gputree.DecisionTreeClassifier(device="cuda").fit(X, y, weight)
+    assert machine.transfers.sorts == sorted_before
+    monkeypatch.setattr(Driver, "room", lambda self, array: None)
+    machine.faults = Faults(memory=X.nbytes * 2 + (4 << 10))
+    with pytest.raises(DeviceMemoryError, match="no memory left"):
+        gputree.DecisionTreeClassifier(device="cuda").fit(X, y, weight)
 
 
 # -- devices
@@ -318,11 +361,110 @@ def test_tables_in_device_memory_stay_there(machine: Emulator, dtype: type) -> N
     assert (model.decision_path(on_device) != host.decision_path(X.astype(dtype))).nnz == 0
 
 
-def test_auto_goes_where_the_table_is(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("device", ["auto", "cuda"])
+def test_the_work_goes_where_the_table_is(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    """A device that is not the current one, and stays so; small work too."""
+    require_compiler()
+    machine = Emulator(devices=2)
+    use(machine, monkeypatch)
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: object())
     X, y = table()
-    model = gputree.DecisionTreeClassifier().fit(machine.xp.asarray(X), y)
-    assert model.fit_info_.backend == "cuda"
+    with machine.xp.cuda.Device(1):
+        on_device = machine.xp.asarray(X)
+    model = gputree.DecisionTreeClassifier(device=device).fit(on_device, y)
+    assert model.fit_info_.device == "cuda:1"
+    predicted = model.predict(on_device)
+    assert predicted.device.id == 1
+    np.testing.assert_array_equal(predicted.get(), fit("cpu").predict(X))
+    assert machine.current_device == 0
+
+
+def test_tensors_of_pytorch_come_back_as_such(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for PyTorch: what it gives, and what it is asked for."""
+
+    class Tensor:
+        __module__ = "torch"
+
+        def __init__(self, array: Any) -> None:
+            self.array, self.shape, self.device = array, array.shape, "cuda:0"
+            self.dtype = f"torch.{array.dtype}"
+            self.__cuda_array_interface__ = {}
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (2, 0)
+
+        def detach(self) -> Tensor:
+            return self
+
+        cpu = detach
+
+        def numpy(self) -> NDArray[Any]:
+            return np.asarray(self.array.get())
+
+    class Torch:
+        def as_tensor(self, values: NDArray[Any], device: str) -> Tensor:
+            assert device == "cuda:0"
+            return Tensor(asarray(values))
+
+    asarray = machine.xp.asarray
+    monkeypatch.setitem(sys.modules, "torch", Torch())
+    monkeypatch.setattr(
+        machine.xp, "asarray", lambda x, *rest: x.array if isinstance(x, Tensor) else asarray(x, *rest), raising=False
+    )
+    X, y = table()
+    tensor = Tensor(asarray(X))
+    model = gputree.DecisionTreeClassifier(device="cuda").fit(tensor, Tensor(asarray(y)))
+    assert model.fingerprint() == fit("cpu").fingerprint()
+    predicted = model.predict(tensor)
+    assert isinstance(predicted, Tensor)
+    np.testing.assert_array_equal(predicted.numpy(), fit("cpu").predict(X))
+    assert gputree.DecisionTreeClassifier(device="cpu").fit(tensor, y).fingerprint() == model.fingerprint()
+
+
+def test_arrays_with_dlpack_alone_are_read(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Packed:
+        def __init__(self, array: Any) -> None:
+            self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (2, 0)
+
+    monkeypatch.setattr(machine.xp, "from_dlpack", lambda x: x.array, raising=False)
+    X, y = table()
+    packed = Packed(machine.xp.asarray(X))
+    model = gputree.DecisionTreeClassifier(device="cuda").fit(packed, y)
+    assert model.fingerprint() == fit("cpu").fingerprint()
+    np.testing.assert_array_equal(model.predict(packed).get(), model.predict(X))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_split_tables_of_tables_in_device_memory(machine: Emulator, device: str) -> None:
+    X, y = table()
+    on_device = machine.xp.asarray(X)
+    model = gputree.DecisionTreeClassifier(device=device, max_depth=3).fit(on_device, y)
+    assert str(model.split_table(on_device, y, node=1)) == str(model.split_table(X, y, node=1))
+    assert machine.reserved[0] <= 1 << 16  # the table itself
+
+
+def test_a_cupy_for_other_cards_is_refused(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine.xp.cuda.runtime, "is_hip", True)
+    with pytest.raises(RuntimeError, match="this CuPy is built for ROCm"):
+        fit()
+
+
+def test_cupy_is_imported_where_its_cache_cannot_be_made() -> None:
+    """The real package makes its folder at import, and fails with it."""
+    program = "from gputree.backends.cuda import import_cupy; print(import_cupy().__name__)"
+    environment = {**os.environ, "CUPY_CACHE_DIR": "/proc/nowhere", "PYTHONPATH": str(Path(__file__).parents[2])}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert run.stdout == "cupy\n", run.stderr
+
+
+def test_the_extras_bring_a_compiler() -> None:
+    """CuPy's wheels hold neither NVRTC nor the headers."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for extra in ("cuda12", "cuda13"):
+        assert all("[ctk]" in requirement for requirement in project["optional-dependencies"][extra])
 
 
 def test_a_table_in_device_memory_and_the_cpu(machine: Emulator) -> None:

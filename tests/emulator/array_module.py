@@ -156,6 +156,7 @@ class Cuda:
         self.driver = SimpleNamespace(CUDADriverError=CUDADriverError)
         self.memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
         self.runtime = SimpleNamespace(
+            is_hip=False,
             CUDARuntimeError=CUDARuntimeError,
             getDeviceCount=self._count,
             getDevice=lambda: emulator.current_device,

@@ -77,7 +77,7 @@ def gather(e: Emulator, get: Get) -> Result:
     stride, rows = 4_000_000, np.array([0, 1, 600, 900, 1023], np.int32)
     table = e.xp.sparse((1024, stride), np.uint8)
     for row in rows:
-        table[int(row), 17:18].fill(row % 251)
+        table[int(row), 17:18].set(np.array([row % 251], np.uint8))
     out = e.xp.empty(5, np.uint8)
     args = (table, np.int64(stride), e.xp.asarray(rows), np.int32(5), np.int32(17), out)
     get("gather")((1,), (32,), args)

@@ -155,9 +155,11 @@ class DeviceArray:
         return made
 
     def fill(self, value: Any) -> None:
-        """Set every element to one host value; does not wait."""
+        """Set every element to 0; does not wait."""
         if isinstance(value, DeviceArray | np.ndarray):
             raise Refused(f"fill takes one value; it is given {_described(value)}")
+        if value != 0:
+            raise Refused(f"fill with {value!r} computes with a kernel of CuPy's; only 0 is set by the driver")
         self._emulator.transfers.fills += 1
         self._write(value)
 
@@ -177,6 +179,7 @@ class DeviceArray:
     # ---- sorting ----
 
     def sort(self, axis: int = -1) -> None:
+        """Needs memory for a copy; without it CuPy raises a plain MemoryError, or in older versions sorts wrongly."""
         self._sorting()
         self._host.sort(axis=axis)
 
@@ -190,6 +193,10 @@ class DeviceArray:
     def _sorting(self) -> None:
         self._contiguous("sort")
         self._emulator.faults.call("sort")
+        try:
+            self._emulator.xp.empty(self.nbytes, np.uint8)
+        except MemoryError as error:
+            raise MemoryError("std::bad_alloc") from error
         self._emulator.transfers.sorts += 1
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -94,7 +94,7 @@ class Driver:
         try:
             with self.xp.cuda.Device(self.device), self.xp.cuda.using_allocator(self.pool.malloc):
                 yield
-        except self.xp.cuda.memory.OutOfMemoryError as error:
+        except MemoryError as error:  # CuPy's own is one; a sort's workspace raises the plain one
             raise DeviceMemoryError(
                 f"{self.sizes.name} has no memory left ({error}): free some, give fewer rows or use device='cpu'"
             ) from error
@@ -133,11 +133,28 @@ class Driver:
             self.dummies[name] = self.xp.zeros(1, dtype)
         return self.dummies[name]
 
+    def sort(self, array: ARRAY) -> None:
+        """Sort in place. The workspace is asked for beforehand: some versions of CuPy sort wrongly without it."""
+        if array.size:
+            self.room(array)
+            array.sort()
+
+    def argsort(self, array: ARRAY) -> ARRAY:
+        """Order of the sorted values, i8 (n,)."""
+        self.room(array)
+        return array.argsort()
+
+    def room(self, array: ARRAY) -> None:
+        """Raise where there is no memory for the workspace of a sort: keys and numbers twice."""
+        self.empty(array.nbytes + 16 * array.size + (1 << 16), np.uint8)
+
     # -- kernels
 
     def kernel(self, file: str, name: str, flavour: Flavour = PLAIN) -> Any:
         """A compiled kernel of ``kernels/<file>.cu``."""
         key = (self.device, file, flavour)
+        if (key, name) in self.compiled:
+            return self.compiled[key, name]
         with _compiling:
             if (key, name) not in self.compiled:
                 if key not in self.compiled:

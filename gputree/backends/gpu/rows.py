@@ -11,17 +11,21 @@ from numpy.typing import NDArray
 from gputree.backends.gpu.codes import NOWHERE, DeviceCodes
 from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs, starts
 from gputree.backends.gpu.shard import DeviceShard, DeviceTarget, Pending
+from gputree.backends.protocol import DeviceError
 from gputree.core.splits import NO_SPLITS, Splits
 from gputree.core.target import Target
 
 TILE = 1024  # rows of a warp
 WARPS = 4  # of a block
-LARGEST = np.iinfo(np.int64).max
+MOST_ROWS = (1 << 32) - 1  # a row number is 32 bits
+SIGN = np.uint64(1 << 63)
 
 
 def open_shard(codes: DeviceCodes, target: Target, trees: int) -> DeviceShard:
     """Every tree takes all rows."""
     driver, n = codes.driver, codes.n
+    if n > MOST_ROWS:
+        raise DeviceError(f"{n} rows; at most {MOST_ROWS} fit one device: fit on a part of them")
     on_device = DeviceTarget.of(driver, target)
     if target.labels is not None and target.layout.n_outputs == 1 and codes.labelled is not target:
         if codes.labelled is not None:  # another shard reads those labels
@@ -65,7 +69,8 @@ def count_branches(shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
     count_ptr = starts(np.diff(tiles) * splits.n_branches)
     where = tuple(driver.put(a, np.int64) for a in (start, start + size, tiles, count_ptr, branch_ptr))
     counts = driver.zeros(int(count_ptr[-1]), np.uint32)
-    totals = blank_totals(driver, target, int(branch_ptr[-1]))
+    outputs = 0 if target.layout.counts else target.layout.n_outputs
+    totals = driver.zeros((1 + target.layout.n_channels + 2 * outputs, int(branch_ptr[-1])), np.int64)
     args = (
         *(*shard.gather(), *where, *ints(len(splits), TILE), *arguments(shard, splits), *target.channels, target.y),
         *(*ints(target.layout.n_channels), *longs(shard.positions), shard.branch_of, counts, totals[1:], totals[0]),
@@ -82,16 +87,6 @@ def launch_warps(driver: Driver, kernel: Any, warps: int, args: tuple[Any, ...])
     driver.launch(kernel, 32 * warps, 32 * WARPS, args)
 
 
-def blank_totals(driver: Driver, target: DeviceTarget, branches: int) -> ARRAY:
-    """Rows, channels, and of sums the least and greatest y, of branches to which no row was added."""
-    c, outputs = 1 + target.layout.n_channels, 0 if target.layout.counts else target.layout.n_outputs
-    blank = driver.zeros((c + 2 * outputs, branches), np.int64)
-    if outputs and branches:
-        blank[c : c + outputs].fill(LARGEST)
-        blank[c + outputs :].fill(-LARGEST - 1)
-    return blank
-
-
 def arguments(shard: DeviceShard, splits: Splits) -> tuple[ARRAY, ...]:
     """The tests of splits as `count_branches` takes them."""
     put, known = shard.driver.put, splits.feature >= 0
@@ -105,12 +100,13 @@ def arguments(shard: DeviceShard, splits: Splits) -> tuple[ARRAY, ...]:
 
 
 def extents(target: DeviceTarget, found: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Least and greatest y of branches f8 (branches, O, 2), 0 without rows; the kernel gives their integer images."""
+    """Least and greatest y of branches f8 (branches, O, 2), 0 without rows, from their integer images."""
     outputs, c = target.layout.n_outputs, target.layout.n_channels
     result = np.zeros((rows.size, outputs, 2))
     if not target.layout.counts:
-        image = found[c:].reshape(2, outputs, rows.size)
-        bits = np.where(image < 0, image ^ np.int64(LARGEST), image)
+        high, low = found[c:].reshape(2, outputs, rows.size).view(np.uint64)
+        image = np.stack([~low, high])
+        bits = np.where(image >> np.uint64(63), image ^ SIGN, ~image)
         result[rows > 0] = bits.view(np.float64).T[rows > 0]
     return result
 

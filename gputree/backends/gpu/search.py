@@ -17,7 +17,6 @@ from gputree.core.splits import Scan, Search
 
 NO_SCAN = 5
 SUBSETS = (Scan.SUBSETS, Scan.ONE_SUBSET)
-NOT_LISTED = 65_535
 CARRY_BYTES = 1 << 26  # running sums of all warps of a search
 BEST = np.dtype(
     [("score", "f8"), ("gain", "f8"), ("low", "f8")]
@@ -180,8 +179,7 @@ class Searcher:
         if not test.size:
             return np.zeros(0, np.int64), np.zeros(0, np.uint16), np.zeros(0, np.uint16)
         width = 1 + int(chunk.shard.codes.n_codes[found["feature"][test]].max())
-        branch = driver.empty((test.size, width), np.uint16)
-        branch.fill(NOT_LISTED)
+        branch = driver.zeros((test.size, width), np.uint16)
         tests = driver.put(np.ascontiguousarray(found[test]).view(np.float64), np.float64)
         for cells in tables:
             args = (
@@ -194,5 +192,5 @@ class Searcher:
                 driver.kernel("lookup", "list_branches", chunk.shard.target.flavour), test.size * 128, 128, args
             )
         listed = branch.get()
-        place, code = np.nonzero(listed != NOT_LISTED)
-        return test[place], code.astype(np.uint16), listed[place, code]
+        place, code = np.nonzero(listed)
+        return test[place], code.astype(np.uint16), listed[place, code] - np.uint16(1)

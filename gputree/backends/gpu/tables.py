@@ -126,8 +126,7 @@ class Chunk:
             *(self.on_place, *ints(self.lists, self.m), driver.put(pick, np.int32), *ints(pick.size, row_bits), keys),
         )
         driver.launch(driver.kernel("histogram", "make_keys", target.flavour), n_entries, 256, args)
-        if n_entries:
-            keys.sort()
+        driver.sort(keys)
         return self.run_lengths(keys, n_entries, row_bits)
 
     def run_lengths(self, keys: ARRAY, n_entries: int, row_bits: int) -> Cells:
