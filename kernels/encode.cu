@@ -2,6 +2,7 @@
 //
 // Keys are the distinct values of an exact column, the edges of a column in quantiles, 0 .. K - 1 of a column of
 // categories. NumPy: where(isnan(x), 0, 1 + searchsorted(keys, x, side="left")).
+// X lies row by row or column by column: cell (row, f) at row * row_step + f * column_step.
 
 #include "device.cuh"
 
@@ -10,12 +11,12 @@ enum { GT_TILE = 1024, GT_BYTE_KEYS = 255 };
 // Codes of the features of one byte, a word of four a thread.
 // Grid: any number of blocks; each takes (word, tile of rows) pairs.
 extern "C" __global__ void __launch_bounds__(256)
-    encode_bytes(const void* X,           // IN (n_block, n_features) float32 or float64
-                 int itemsize, gt_i64 n_block, int n_features,
+    encode_bytes(const void* X,           // IN (n_block, columns) float32 or float64
+                 int itemsize, gt_i64 n_block, gt_i64 row_step, gt_i64 column_step,
                  const int* feature,      // IN (n_bytes,) column of each place
                  int n_bytes,
                  const double* keys,      // IN flat
-                 const gt_i64* key_ptr,   // IN (n_features + 1,)
+                 const gt_i64* key_ptr,   // IN (columns + 1,)
                  unsigned* records,       // OUT (groups, n, words)
                  int words, gt_i64 n, gt_i64 first_row) {
     __shared__ double mine[GT_PER_WORD * GT_BYTE_KEYS];
@@ -37,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(256)
             for (int q = 0; q < here; ++q) {
                 const int f = feature[GT_PER_WORD * word + q];
                 const int m = (int)(key_ptr[f + 1] - key_ptr[f]);
-                const double x = gt_value(X, itemsize, row * n_features + f);
+                const double x = gt_value(X, itemsize, row * row_step + f * column_step);
                 const unsigned code = x != x ? 0 : 1 + gt_below_keys(mine + q * GT_BYTE_KEYS, m, x);
                 codes |= code << 8 * q;
             }
@@ -48,18 +49,18 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // Codes of the features of two bytes. Grid: any; a thread takes (feature, row) pairs.
 extern "C" __global__ void __launch_bounds__(256)
-    encode_wide(const void* X,           // IN (n_block, n_features) float32 or float64
-                int itemsize, gt_i64 n_block, int n_features,
+    encode_wide(const void* X,           // IN (n_block, columns) float32 or float64
+                int itemsize, gt_i64 n_block, gt_i64 row_step, gt_i64 column_step,
                 const int* feature,      // IN (n_wide,) column of each place
                 int n_wide,
                 const double* keys,      // IN flat
-                const gt_i64* key_ptr,   // IN (n_features + 1,)
+                const gt_i64* key_ptr,   // IN (columns + 1,)
                 unsigned short* wide,    // OUT (n_wide, n)
                 gt_i64 n, gt_i64 first_row) {
     for (gt_i64 i = GT_THREAD; i < n_block * n_wide; i += GT_THREADS) {
         const gt_i64 place = i / n_block, row = i % n_block;
         const int f = feature[place];
-        const double x = gt_value(X, itemsize, row * n_features + f);
+        const double x = gt_value(X, itemsize, row * row_step + f * column_step);
         const int m = (int)(key_ptr[f + 1] - key_ptr[f]);
         wide[place * n + first_row + row] = x != x ? 0 : 1 + gt_below_keys(keys + key_ptr[f], m, x);
     }
@@ -78,13 +79,13 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // A few columns of X, -0.0 as 0.0. NumPy: X[:, f : f + count].T + 0. Grid: any; a thread takes (column, row) pairs.
 extern "C" __global__ void __launch_bounds__(256)
-    take_columns(const void* X,      // IN (n_block, n_features) float32 or float64
-                 int itemsize, gt_i64 n_block, int n_features, int f, int count,
+    take_columns(const void* X,      // IN (n_block, columns) float32 or float64
+                 int itemsize, gt_i64 n_block, gt_i64 row_step, gt_i64 column_step, int f, int count,
                  double* columns,    // OUT (count, n)
                  gt_i64 n, gt_i64 first_row) {
     for (gt_i64 i = GT_THREAD; i < n_block * count; i += GT_THREADS) {
         const gt_i64 c = i / n_block, row = i % n_block;
-        columns[c * n + first_row + row] = gt_value(X, itemsize, row * n_features + f + c) + 0.0;
+        columns[c * n + first_row + row] = gt_value(X, itemsize, row * row_step + (f + c) * column_step) + 0.0;
     }
 }
 

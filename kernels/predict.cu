@@ -10,12 +10,13 @@ struct GtNode {
     int kind;
 };
 
-// Leaf of one row below a root. `x` is read as float64; categories are numbers from 0, their codes one more.
+// Leaf of one row, which begins at `row` in X, below a root. Values are read as float64; categories are numbers from 0,
+// their codes one more.
 static __device__ int gt_walk(const GtNode* nodes, const gt_i64* lookup_ptr, const unsigned short* lookup_code,
-                              const unsigned short* lookup_branch, int node, const void* X, int itemsize, gt_i64 row) {
+                              const unsigned short* lookup_branch, int node, const void* X, int itemsize, gt_i64 row, gt_i64 column_step) {
     while (nodes[node].kind != GT_LEAF) {
         const GtNode at = nodes[node];
-        const double x = gt_value(X, itemsize, row + at.feature);
+        const double x = gt_value(X, itemsize, row + at.feature * column_step);
         int branch = !(x <= at.low);
         if (x != x) {
             branch = at.missing;
@@ -41,13 +42,13 @@ extern "C" __global__ void __launch_bounds__(256)
                  const unsigned short* lookup_branch,
                  const int* roots,       // IN (T,)
                  int T,
-                 const void* X,          // IN (n, n_features) float32 or float64
-                 int itemsize, gt_i64 n, int n_features,
+                 const void* X,          // IN (n, columns) float32 or float64
+                 int itemsize, gt_i64 n, gt_i64 row_step, gt_i64 column_step,
                  int* leaves) {          // OUT (n, T)
     for (gt_i64 i = GT_THREAD; i < n * T; i += GT_THREADS) {
         const gt_i64 row = i % n, tree = i / n;
         leaves[row * T + tree] = gt_walk(nodes, lookup_ptr, lookup_code, lookup_branch, roots[tree], X, itemsize,
-                                         row * n_features);
+                                         row * row_step, column_step);
     }
 }
 
@@ -57,15 +58,15 @@ extern "C" __global__ void __launch_bounds__(256)
                    const unsigned short* lookup_branch,
                    const int* roots,       // IN (T,)
                    int T,
-                   const void* X,          // IN (n, n_features) float32 or float64
-                   int itemsize, gt_i64 n, int n_features,
+                   const void* X,          // IN (n, columns) float32 or float64
+                   int itemsize, gt_i64 n, gt_i64 row_step, gt_i64 column_step,
                    const double* value,    // IN (nodes, outputs)
                    int outputs,
                    double* out) {          // OUT (n, outputs) zeros before
     for (gt_i64 row = GT_THREAD; row < n; row += GT_THREADS) {
         for (int tree = 0; tree < T; ++tree) {
             const gt_i64 leaf = gt_walk(nodes, lookup_ptr, lookup_code, lookup_branch, roots[tree], X, itemsize,
-                                        row * n_features);
+                                        row * row_step, column_step);
             for (int o = 0; o < outputs; ++o) out[row * outputs + o] += value[leaf * outputs + o];
         }
     }

@@ -361,6 +361,15 @@ def test_tables_in_device_memory_stay_there(machine: Emulator, dtype: type) -> N
     assert (model.decision_path(on_device) != host.decision_path(X.astype(dtype))).nnz == 0
 
 
+def test_columns_in_device_memory_side_by_side(machine: Emulator) -> None:
+    """As data frames on a device keep them."""
+    X, y = table()
+    by_column = machine.xp.asarray(np.ascontiguousarray(X.T)).T
+    model = gputree.DecisionTreeClassifier(device="cuda").fit(by_column, y)
+    assert model.fingerprint() == fit("cpu").fingerprint()
+    np.testing.assert_array_equal(model.predict(by_column).get(), model.predict(X))
+
+
 @pytest.mark.parametrize("device", ["auto", "cuda"])
 def test_the_work_goes_where_the_table_is(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """A device that is not the current one, and stays so; small work too."""

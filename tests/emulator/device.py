@@ -104,6 +104,10 @@ class DeviceArray:
         self._contiguous("reshape")
         return self._like(self._host.reshape(*shape))
 
+    @property
+    def T(self) -> DeviceArray:
+        return self._like(self._host.T)
+
     def ravel(self) -> DeviceArray:
         return self.reshape(-1)
 

@@ -73,13 +73,12 @@ def encode(driver: Driver, X: Any, cuts: tuple[Cuts, ...]) -> DeviceCodes:
     flat = driver.put(np.concatenate([np.zeros(0), *keys]), np.float64)
     ptr = driver.put(np.cumsum([0, *(k.size for k in keys)]), np.int64)
     on_small, on_large = driver.put(small, np.int32), driver.put(large, np.int32)
-    for first, block in row_blocks(driver, X):
-        head = (block, *ints(block.itemsize), *longs(block.shape[0]), *ints(X.shape[1]))
-        size, begin = block.shape[0], np.int64(first)
-        args = (*head, on_small, *ints(small.size), flat, ptr, records, *ints(words), *longs(n), begin)
+    for block in row_blocks(driver, X):
+        size, begin = block.size, np.int64(block.first)
+        args = (*block.arguments, on_small, *ints(small.size), flat, ptr, records, *ints(words), *longs(n), begin)
         work = -(-size // 1024) * -(-small.size // 4) * 256
         driver.launch(driver.kernel("encode", "encode_bytes"), work, 256, args)
-        args = (*head, on_large, *ints(large.size), flat, ptr, wide, *longs(n), begin)
+        args = (*block.arguments, on_large, *ints(large.size), flat, ptr, wide, *longs(n), begin)
         driver.launch(driver.kernel("encode", "encode_wide"), size * large.size, 256, args)
     return DeviceCodes(driver, n, words, groups, records, wide, place, book, device_book(driver, book), n_codes)
 
@@ -95,25 +94,46 @@ def device_book(driver: Driver, book: Book) -> DeviceBook:
     )
 
 
-def device_matrix(driver: Driver, X: Any) -> ARRAY:
-    """X (n, F), which lies on a device, as a contiguous array of the array module, copied only if it has to be."""
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some rows of X on the device, from number ``first`` on: cell (r, f) at r * row_step + f * column_step."""
+
+    array: ARRAY
+    first: int
+    size: int
+    row_step: int
+    column_step: int
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """How kernels take it."""
+        return (self.array, *ints(self.array.itemsize), *longs(self.size, self.row_step, self.column_step))
+
+
+def row_blocks(driver: Driver, X: Any) -> Iterator[Block]:
+    """Rows of X f4/f8 (n, F) on the device, some at a time."""
+    if on_device(X):
+        yield device_block(driver, X)
+        return
+    n, n_features = X.shape
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    step = max(1, BLOCK_BYTES // max(1, np.dtype(dtype).itemsize * n_features))
+    for first in range(0, n if n_features else 0, step):
+        part = X[first : first + step]
+        array = driver.put(part if isinstance(part, np.ndarray) else part.toarray(), dtype)
+        yield Block(array, first, array.shape[0], n_features, 1)
+
+
+def device_block(driver: Driver, X: Any) -> Block:
+    """All of X, which lies on a device, where it lies; only what has gaps is copied."""
     array = adopt(driver.xp, X)
     if array.device.id != driver.device:
         where = f"X lies on device {array.device.id} and the work is to be done on device {driver.device}"
         raise DeviceError(f"{where}: give device='cuda:{array.device.id}', or X on the other")
-    return array if array.flags.c_contiguous else driver.xp.ascontiguousarray(array)
-
-
-def row_blocks(driver: Driver, X: Any) -> Iterator[tuple[int, ARRAY]]:
-    """Rows of X on the device, some at a time: (number of the first, f4/f8 (rows, F))."""
-    if on_device(X):
-        yield 0, device_matrix(driver, X)
-        return
-    dtype = np.float32 if X.dtype == np.float32 else np.float64
-    step = max(1, BLOCK_BYTES // max(1, np.dtype(dtype).itemsize * X.shape[1]))
-    for first in range(0, X.shape[0] if X.shape[1] else 0, step):
-        part = X[first : first + step]
-        yield first, driver.put(part if isinstance(part, np.ndarray) else part.toarray(), dtype)
+    n, n_features = array.shape
+    if array.flags.f_contiguous and not array.flags.c_contiguous:
+        return Block(array.T, 0, n, 1, n)
+    return Block(array if array.flags.c_contiguous else driver.xp.ascontiguousarray(array), 0, n, n_features, 1)
 
 
 def columns(driver: Driver, X: Any) -> Iterator[ARRAY]:
@@ -123,9 +143,7 @@ def columns(driver: Driver, X: Any) -> Iterator[ARRAY]:
     for feature in range(0, n_features, step):
         count = min(step, n_features - feature)
         values = driver.empty((count, n), np.float64)
-        for first, block in row_blocks(driver, X):
-            size = block.shape[0]
-            head = (block, *ints(block.itemsize), *longs(size), *ints(n_features, feature, count))
-            kernel = driver.kernel("encode", "take_columns")
-            driver.launch(kernel, size * count, 256, (*head, values, *longs(n, first)))
+        for block in row_blocks(driver, X):
+            args = (*block.arguments, *ints(feature, count), values, *longs(n, block.first))
+            driver.launch(driver.kernel("encode", "take_columns"), block.size * count, 256, args)
         yield from (values[c] for c in range(count))

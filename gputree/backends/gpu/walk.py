@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.gpu.codes import row_blocks
-from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs
+from gputree.backends.gpu.driver import ARRAY, Driver, ints
 from gputree.core.forest import Forest
 
 NODE = np.dtype(
@@ -35,9 +35,8 @@ def put_forest(driver: Driver, forest: Forest) -> tuple[Any, ...]:
 def blocks(driver: Driver, forest: Forest, X: Any) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
     """Rows of X, some at a time: number of the first, how many, and the arguments of a kernel that walks."""
     trees = put_forest(driver, forest)
-    for first, block in row_blocks(driver, X):
-        size = block.shape[0]
-        yield first, size, (*trees, block, *ints(block.itemsize), *longs(size), *ints(X.shape[1]))
+    for block in row_blocks(driver, X):
+        yield block.first, block.size, (*trees, *block.arguments)
 
 
 def apply(driver: Driver, forest: Forest, X: Any) -> NDArray[np.int32]:
