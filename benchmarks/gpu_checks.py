@@ -39,6 +39,7 @@ class Twin:
 
     def __init__(self, ours: Cuda, oracle: Oracle) -> None:
         self.ours, self.oracle, self.work = ours, oracle, Work()
+        self.table_bytes = ours.table_bytes  # as in a fit: growth leaves it to the device to cut tables
         self.values: Counter[str] = Counter()  # compared, by method
 
     def met(self, method: str, ours: Any, other: Any) -> Any:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 import gputree
-from gputree.backends import choose
+from gputree.backends import choose, wanted_device
 from gputree.backends import report as backend_report
 from gputree.core.forest import Test
 from gputree.core.schema import Kind
@@ -261,12 +261,11 @@ def show_fit(model: Any, problem: Problem) -> None:
     rate = problem.y.size / max(info.seconds, 1e-9)
     show("tree", tree_size(forest))
     show("time", f"{info.seconds:.2f} s, {rate:,.0f} rows/s ({info.backend} on {info.device})")
+    if info.note:
+        complain(info.note, "note")
     found = scores(model, problem.X, problem.y, problem.weight)
     show("training", "; ".join(f"{name} {text}" for name, text in found))
     show("fingerprint", model.fingerprint())
-
-
-# What a model says about a table
 
 
 def run_evaluate(args: argparse.Namespace) -> None:
@@ -351,25 +350,20 @@ def run_fingerprint(args: argparse.Namespace) -> None:
     print(load_model(args.model).fingerprint())
 
 
-LIBRARIES = (
-    *("numpy", "scikit-learn", "narwhals", "polars", "pandas", "pyarrow", "numba"),
-    *("cupy-cuda12x", "cupy-cuda13x"),
-)
-
-
 def run_info(args: argparse.Namespace) -> None:
     """Print versions, backends, and why a backend cannot be used."""
     show("gputree", gputree.__version__)
     show("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}, {os.cpu_count()} CPUs")
-    for name in LIBRARIES:
+    for name in ["numpy", "scikit-learn", "narwhals", "polars", "pandas", "pyarrow", "cupy-cuda12x", "cupy-cuda13x"]:
         try:
             show(name, importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
             show(name, "not installed")
-    show("device", os.environ.get("GPUTREE_DEVICE", "") or "auto (GPUTREE_DEVICE is not set)")
+    device, source = wanted_device("auto")
+    show("device", f"{device}{source or ' (GPUTREE_DEVICE is not set)'}")
     for backend in backend_report():
-        text = "available" if backend.available else f"not available: {backend.reason}"
-        print(wrapped(f"{backend.name:<{LABEL}}{backend.device}, {text}", WIDTH, " " * LABEL))
+        text = f"backend {backend.name}, {'available' if backend.available else f'not available: {backend.reason}'}"
+        print(wrapped(f"{backend.device:<{LABEL}}{text}", WIDTH, " " * LABEL))
 
 
 def run_demo(args: argparse.Namespace) -> None:

@@ -225,7 +225,7 @@ def test_info_and_version(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     out = run("info")
     assert value(out, "gputree") == gputree.__version__
     assert f"scikit-learn  {sklearn.__version__}" in out
-    assert "numpy         cpu, available" in out
+    assert "cpu           backend numpy, available" in out
     assert "cuda          cuda, " in out
     assert "GPUTREE_DEVICE is not set" in out
     monkeypatch.setenv("GPUTREE_DEVICE", "cpu")

@@ -37,12 +37,9 @@ def choose(device: str, work: int, near: int | None = None) -> Backend:
     RuntimeError
         If it is known but cannot be used here.
     """
-    wanted = (os.environ.get("GPUTREE_DEVICE") or "auto") if device == "auto" else device
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", wanted):
-        source = "" if device != "auto" else " (from the environment variable GPUTREE_DEVICE)"
-        raise ValueError(f"device={wanted!r}{source} must be 'auto', 'cpu', 'cuda' or 'cuda:<number>'")
     from gputree.backends.oracle import Oracle
 
+    wanted, source = wanted_device(device)
     small = work < AUTO_CELLS and near is None
     if wanted == "cpu" or (wanted == "auto" and (small or importlib.util.find_spec("cupy") is None)):
         return Oracle()
@@ -53,7 +50,18 @@ def choose(device: str, work: int, near: int | None = None) -> Backend:
     except RuntimeError as error:
         if wanted == "auto":
             return Oracle(note=f"CuPy is installed, but {error}")
-        raise RuntimeError(f"device={wanted!r} cannot be used: {error}; use device='cpu' or 'auto'") from error
+        remedy = "unset it, or set it to auto or cpu" if source else "use device='cpu' or 'auto'"
+        raise RuntimeError(f"device={wanted!r}{source} cannot be used: {error}; {remedy}") from error
+
+
+def wanted_device(device: str) -> tuple[str, str]:
+    """A device name, "auto" as the environment has it, and a remark on where it comes from."""
+    given = os.environ.get("GPUTREE_DEVICE") if device == "auto" else None
+    source = " (from the environment variable GPUTREE_DEVICE)" if given else ""
+    wanted = given or device
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", wanted):
+        raise ValueError(f"device={wanted!r}{source} must be 'auto', 'cpu', 'cuda' or 'cuda:<number>'")
+    return wanted, source
 
 
 def choose_or_cpu(device: str, work: int, near: int | None = None) -> Backend:
@@ -66,14 +74,7 @@ def choose_or_cpu(device: str, work: int, near: int | None = None) -> Backend:
 
 def report() -> list[Availability]:
     """Every backend and whether it can run here."""
-    numba = "installed" if importlib.util.find_spec("numba") else "not installed"
-    return [
-        Availability("numpy", "cpu", True, ""),
-        Availability(
-            "jit", "cpu", False, f"this version of gputree has no compiled CPU backend yet (Numba is {numba})"
-        ),
-        report_cuda(),
-    ]
+    return [Availability("numpy", "cpu", True, ""), report_cuda()]
 
 
 def report_cuda() -> Availability:

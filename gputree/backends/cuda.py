@@ -205,18 +205,35 @@ def open_cuda(device: str) -> Cuda:
         If CuPy, a driver or the device is not there, or the device is too old.
     """
     cupy = import_cupy()
-    if cupy.cuda.runtime.is_hip:
+    runtime = cupy.cuda.runtime
+    if runtime.is_hip:
         raise DeviceError("this CuPy is built for ROCm, and the kernels are for CUDA")
     try:
-        count = cupy.cuda.runtime.getDeviceCount()
-        number = int(device.partition(":")[2]) if ":" in device else cupy.cuda.runtime.getDevice()
+        count = runtime.getDeviceCount()
+        number = int(device.partition(":")[2]) if ":" in device else runtime.getDevice()
         if number >= count:
             raise DeviceError(f"there are {count} CUDA devices, numbered from 0")
         return Cuda(Driver.of(cupy, number, COMPILED))
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        forked = "initialization error" in str(error)
-        hint = ": a process that was forked after CUDA was used cannot use it; start it with 'spawn'" if forked else ""
-        raise DeviceError(f"there is no CUDA device or driver ({error}{hint})") from error
+    except runtime.CUDARuntimeError as error:
+        raise DeviceError(why_no_device(runtime, str(error))) from error
+
+
+def why_no_device(runtime: Any, error: str) -> str:
+    """What an error says of the machine, and what to do."""
+    driver, wanted = (version(v()) for v in (runtime.driverGetVersion, runtime.runtimeGetVersion))
+    if driver == (0, 0):
+        return "no NVIDIA driver is installed"
+    if driver < (wanted[0], 0):
+        older = f"the driver serves CUDA {driver[0]}.{driver[1]} and this CuPy needs {wanted[0]}.0"
+        return f"{older}: update the driver, or install CuPy for the driver's version instead"
+    if "initialization error" in error:
+        return f"a process that was forked after CUDA was used cannot use it ({error}): start it with 'spawn'"
+    return f"there is no CUDA device ({error})"
+
+
+def version(number: int) -> tuple[int, int]:
+    """A version of CUDA as the runtime codes it: 13020 is 13.2."""
+    return number // 1000, number % 1000 // 10
 
 
 def import_cupy() -> Any:
@@ -226,8 +243,9 @@ def import_cupy() -> Any:
             make_cache()
         import cupy
     except Exception as error:  # a broken installation raises whatever it likes
-        extras = "'gputree[cuda13]' (a driver of version 580 or later) or 'gputree[cuda12]'"
-        raise DeviceError(f"CuPy cannot be imported ({error}): pip install {extras}") from error
+        lines = [line.strip() for line in str(error).splitlines() if line.strip(" -\n")] or [type(error).__name__]
+        wheels = "'cupy-cuda13x[ctk]' (a driver of version 580 or later) or 'cupy-cuda12x[ctk]', not both"
+        raise DeviceError(f"CuPy cannot be imported ({lines[0]}): pip install {wheels}") from error
     return cupy
 
 

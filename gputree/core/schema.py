@@ -195,15 +195,18 @@ def quantile_cuts(distinct: NDArray[np.float64], ends: NDArray[np.int64], n_code
 
 
 def heavy_values(weight: NDArray[np.int64], n_codes: int) -> NDArray[np.intp]:
-    """Values whose weight i8 (v,) is at least an equal share of what the others leave to the other codes."""
-    heavy = np.zeros(weight.size, bool)
-    while True:
-        codes = n_codes - int(heavy.sum())
-        share = -(-int(weight[~heavy].sum()) // max(codes, 1))
-        more = weight >= max(share, 2)  # a weight of 1 is never a spike
-        if codes <= 1 or not (more & ~heavy).any():
-            return np.flatnonzero(heavy)
-        heavy |= more
+    """Values whose weight i8 (v,) is at least an equal share of what the others leave to the other codes.
+
+    Taking out values that weigh a share or more leaves a smaller one, so what was heavy stays so.
+    """
+    heavy, total = np.zeros(0, np.intp), int(weight.sum())
+    while heavy.size < n_codes - 1:
+        share = -(-(total - int(weight[heavy].sum())) // (n_codes - heavy.size))
+        more = np.flatnonzero(weight >= max(share, 2))  # a weight of 1 is never a spike
+        if more.size == heavy.size:
+            break
+        heavy = more
+    return heavy
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ def pyplot() -> Any:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            f'plot_tree needs matplotlib, which cannot be imported ({error}); run `pip install "gputree[plot]"`'
+            f"plot_tree needs matplotlib, which cannot be imported ({error}); run `pip install matplotlib`"
         ) from error
     return plt
 

@@ -252,8 +252,8 @@ DEVICE_IN_PARTITION: dict[str, Edit] = {
     "order of negative values": (
         "numbers",
         RESULT,
-        "return bits < 0 ? bits ^ 0x7FFFFFFFFFFFFFFFLL : bits",
-        "return bits",
+        "return bits >> 63 ? ~bits : bits | 0x8000000000000000ULL",
+        "return bits | 0x8000000000000000ULL",
     ),
 }
 ENCODE: dict[str, Edit] = {
@@ -269,7 +269,7 @@ ENCODE: dict[str, Edit] = {
     "labels of other rows": ("wide", RESULT, "labels[i % n]", "labels[i / groups]"),
 }
 PARTITION: dict[str, Edit] = {
-    "no __syncwarp behind blanks": ("labels", UNORDERED, "__syncwarp();  // totals are blank", ""),
+    "no __syncwarp behind zeros": ("labels", UNORDERED, "__syncwarp();  // totals are 0", ""),
     "no __syncwarp behind rows": ("labels", RACE, "__syncwarp();  // totals and counts are added", ""),
     "missing to the other side": ("numbers", ANY, "return missing;", "return kind == GT_LOOKUP ? missing : !missing;"),
     "the cut goes right": ("numbers", ANY, "return c > cut;", "return c >= cut;"),
@@ -278,7 +278,8 @@ PARTITION: dict[str, Edit] = {
     "lanes in one place": ("labels", ANY, "mine = before + __popc(same & gt_lanes_before())", "mine = before"),
     "carry of offsets lost": ("large", ANY, "carry += __shfl_sync", "carry = __shfl_sync"),
     "rows in their own half": ("labels", UNORDERED, "rows[to[s] + at] = rows[p]", "rows[start[s] + at] = rows[p]"),
-    "greatest value from 0 on": ("numbers", RESULT, ": -0x7FFFFFFFFFFFFFFFLL - 1;", ": 0;"),
+    "least value not inverted": ("numbers", RESULT, "+ branch], ~image);", "+ branch], image);"),
+    "extremes added up": ("numbers", RESULT, "if (i < n_channels)", "if (i < rows())"),
 }
 PREDICT: dict[str, Edit] = {
     "unseen ignored": ("walked", RESULT, "lookup_branch[low] : at.unseen", "lookup_branch[low] : 0"),
