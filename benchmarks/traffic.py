@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -44,6 +46,7 @@ BRANCHES = 2
 FLOOR = WORD + SECTOR + WORD
 MULTIPROCESSORS, SHARED_BLOCK, SHARED_MULTIPROCESSOR = 132, 227 << 10, 228 << 10  # of an H100
 ROWS, CLASSES = (2_000, 20_000, 100_000), (2, 7, 30, 300)
+MODEL_ROWS = 11_000_000  # too many for the emulator
 KERNELS = ("describe_slots", "count", "search_cuts", "best_of_slots", "count_branches", "offsets", "move_rows")
 
 
@@ -338,8 +341,8 @@ def total(traffic: dict[str, Traffic]) -> Traffic:
 # --- the table ------------------------------------------------------------------------------------------------------
 
 HEAD = (
-    "| rows | classes | counted in | program bytes a row | model / counted | of them counting | sectors, rows "
-    "| sectors, table | floor | shared atomics | global atomics | model / counted |\n|" + "--:|" * 12
+    "| rows | classes | counted in | program bytes a row | bytes: model / counted | of them counting | sectors, rows "
+    "| sectors, table | floor | shared atomics | global atomics | atomics: model / counted |\n|" + "--:|" * 12
 )
 
 
@@ -355,31 +358,56 @@ def line(level: Level, found: dict[str, Traffic] | None) -> str:
     table = memory.pop("table")
     per_row_sectors = [f"{x / level.rows:,.0f}" for x in (sum(memory.values()), table)]
     where = f"shared x {level.shared.parts}" if level.shared else "global"
-    cells = [f"{level.rows:,}", str(level.classes), where, per_row[0], ratios[0], per_row[1], *per_row_sectors]
-    cells += [str(FLOOR), f"{total(seen).shared_atomics / adds:.2f}", f"{atomics / adds:.2f}", ratios[1]]
+    cells = [f"{level.rows:,}", f"{level.classes:,}", where, per_row[0], ratios[0], per_row[1], *per_row_sectors]
+    cells += [f"{FLOOR:,}", f"{total(seen).shared_atomics / adds:,.2f}", f"{atomics / adds:,.2f}", ratios[1]]
     return f"| {' | '.join(cells)} |"
 
 
-def numbers(text: str) -> list[int]:
-    """Numbers with commas between them."""
-    return [int(part) for part in text.split(",")]
+def numbers(least: int) -> Callable[[str], list[int]]:
+    """A reader of numbers with commas between them."""
+
+    def read(text: str) -> list[int]:
+        parts = text.split(",")
+        if not all(part.strip().isdecimal() and int(part) >= least for part in parts):
+            raise argparse.ArgumentTypeError(f"{text!r} must be whole numbers of at least {least}, as 2000,20000")
+        return [int(part) for part in parts]
+
+    return read
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=numbers, default=ROWS)
-    parser.add_argument("--classes", type=numbers, default=CLASSES)
-    options = parser.parse_args()
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("python -m benchmarks.traffic", description=__doc__, formatter_class=layout)
+    told = ",".join(map(str, ROWS)), ",".join(map(str, CLASSES))
+    also = f"default: {told[0]}, and the model alone at {MODEL_ROWS:,}"
+    parser.add_argument("--rows", type=numbers(100), metavar="N,N", help=f"rows of the table, at least 100 ({also})")
+    parser.add_argument(
+        "--classes", type=numbers(2), metavar="N,N", default=CLASSES, help=f"at least 2 (default: {told[1]})"
+    )
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = arguments(argv)
+    from tests.emulator.compiler import find_compiler  # in a checkout only
+    from tests.emulator.errors import CompilerMissing
+
+    try:
+        find_compiler()
+    except CompilerMissing as missing:
+        print(f"nothing can be counted: {missing}", file=sys.stderr)
+        return 2
     print(HEAD)
-    for rows in options.rows:
+    for rows in options.rows or ROWS:
         for classes in options.classes:
             level = Level(rows, classes)
-            with contextlib.redirect_stdout(sys.stderr):  # the emulator prints its seed
+            with contextlib.redirect_stdout(io.StringIO()):  # the emulator's seed, which its errors tell again
                 found = measure(level)
             print(line(level, found), flush=True)
-    for classes in options.classes:
-        print(line(Level(11_000_000, classes), None))
+    for classes in () if options.rows else options.classes:
+        print(line(Level(MODEL_ROWS, classes), None))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

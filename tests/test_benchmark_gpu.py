@@ -35,7 +35,7 @@ FIELDS = {
 
 
 @pytest.fixture
-def xp(monkeypatch: pytest.MonkeyPatch) -> Any:
+def xp(monkeypatch: pytest.MonkeyPatch, compiler: str) -> Any:
     """The emulator as the module that stands for CuPy, for the public estimators too."""
     xp = Emulator(checked=False).xp
     monkeypatch.setattr(gputree.backends.cuda, "import_cupy", lambda: xp)

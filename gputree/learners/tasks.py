@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,16 +52,22 @@ def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
     return numbers
 
 
-class ClassifierTree(ClassifierMixin, BaseTree):
-    """Trees whose leaves hold class shares."""
+class ClassifierTask(ClassifierMixin):
+    """Labels, class shares and classes of trees and forests."""
 
-    _criteria = ("gini", "entropy", "log_loss", "train_error", "gain_ratio", "twoing", "chi2")
+    _criteria: ClassVar[tuple[str, ...]] = (
+        "gini",
+        "entropy",
+        "log_loss",
+        "train_error",
+        "gain_ratio",
+        "twoing",
+        "chi2",
+    )
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TREE_CONSTRAINTS,
         "class_weight": [dict, list, StrOptions({"balanced"}), None],
     }
-
-    __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"check_input": UNUSED}
 
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int32]:
         """Class numbers (n, outputs); remembers the classes."""
@@ -99,41 +106,30 @@ class ClassifierTree(ClassifierMixin, BaseTree):
         """Classes but one, at least one an output."""
         return sum(max(1, c.size - 1) for c in self._class_lists())
 
-    def predict_proba(self, X: Any, check_input: bool = True) -> Any:
-        """Class shares of the leaf of every row.
+    @abstractmethod
+    def _shares(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
+        """Class shares of every row on the host, the outputs side by side."""
 
-        Returns
-        -------
-        float64 array (n_rows, n_classes), or a list of them for several outputs
-            Columns in the order of ``classes_``.
-        """
-        shares = self._shares(X, check_input)
-        return [in_kind(p, X) for p in shares] if isinstance(shares, list) else in_kind(shares, X)
-
-    def _shares(self, X: Any, check_input: bool = True) -> Any:
-        """Class shares on the host."""
-        leaves = self._leaves(X, check_input)
-        shares = self.forest_.value[leaves]
+    def _by_output(self, shares: NDArray[np.float64]) -> Any:
+        """Class shares (n, n_classes), a list of them for several outputs."""
         lists = self._class_lists()
         parts = np.split(shares, np.cumsum([c.size for c in lists])[:-1], axis=1)
         return parts[0] if isinstance(self.classes_, np.ndarray) else parts
 
+    def _labels(self, shares: NDArray[np.float64]) -> NDArray[Any]:
+        """The class of the largest share, the first among equals."""
+        parts = self._by_output(shares)
+        if not isinstance(parts, list):
+            labels: NDArray[Any] = self.classes_.take(parts.argmax(axis=1))
+            return labels
+        return side_by_side([c.take(p.argmax(axis=1)) for c, p in zip(self.classes_, parts, strict=True)])
+
     def predict_log_proba(self, X: Any) -> Any:
         """Natural logarithm of `predict_proba`; -inf where a share is 0."""
-        shares = self._shares(X)
+        shares = self._by_output(self._shares(X))
         with np.errstate(divide="ignore"):
             logs = [in_kind(np.log(p), X) for p in (shares if isinstance(shares, list) else [shares])]
         return logs if isinstance(shares, list) else logs[0]
-
-    def predict(self, X: Any, check_input: bool = True) -> NDArray[Any]:
-        """Class of the largest share, the first among equals: (n_rows,), or (n_rows, n_outputs)."""
-        shares = self._shares(X, check_input)
-        if not isinstance(shares, list):
-            labels: NDArray[Any] = in_kind(self.classes_.take(shares.argmax(axis=1)), X)
-            return labels
-        parts = [c.take(p.argmax(axis=1)) for c, p in zip(self.classes_, shares, strict=True)]
-        several: NDArray[Any] = in_kind(side_by_side(parts), X)
-        return several
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on rows X with labels y, weighted by sample_weight (n_rows,) where that is given."""
@@ -149,10 +145,38 @@ class ClassifierTree(ClassifierMixin, BaseTree):
         return tags
 
 
-class RegressorTree(RegressorMixin, BaseTree):
-    """Trees whose leaves hold means."""
+class ClassifierTree(ClassifierTask, BaseTree):
+    """Trees whose leaves hold class shares."""
 
-    _criteria = ("squared_error", "poisson")
+    __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"check_input": UNUSED}
+
+    def predict_proba(self, X: Any, check_input: bool = True) -> Any:
+        """Class shares of the leaf of every row.
+
+        Returns
+        -------
+        float64 array (n_rows, n_classes), or a list of them for several outputs
+            Columns in the order of ``classes_``.
+        """
+        shares = self._by_output(self._shares(X, check_input))
+        return [in_kind(p, X) for p in shares] if isinstance(shares, list) else in_kind(shares, X)
+
+    def predict(self, X: Any, check_input: bool = True) -> NDArray[Any]:
+        """Class of the largest share, the first among equals: (n_rows,), or (n_rows, n_outputs)."""
+        labels: NDArray[Any] = in_kind(self._labels(self._shares(X, check_input)), X)
+        return labels
+
+    def _shares(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
+        """Class shares of the leaves."""
+        leaves = self._leaves(X, check_input)[:, 0]
+        shares: NDArray[np.float64] = self.forest_.value[leaves]
+        return shares
+
+
+class RegressorTask(RegressorMixin):
+    """Numbers of trees and forests."""
+
+    _criteria: ClassVar[tuple[str, ...]] = ("squared_error", "poisson")
 
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """Finite numbers (n, outputs)."""
@@ -190,16 +214,20 @@ class RegressorTree(RegressorMixin, BaseTree):
         """One an output."""
         return int(self._n_columns)
 
-    def predict(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
-        """Mean of the leaf of every row, float64 (n_rows,), or (n_rows, n_outputs)."""
-        leaves = self._leaves(X, check_input)
-        value = self.forest_.value
-        means: NDArray[np.float64] = in_kind(value[leaves, 0] if self.n_outputs_ == 1 else value[leaves], X)
-        return means
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2 on rows X with numbers y, weighted by sample_weight (n_rows,) where that is given."""
         if not on_device(X):
             return float(super().score(X, to_host(y), to_host(sample_weight)))
         predicted = to_host(self.predict(X))
         return float(r2_score(to_host(y), predicted, sample_weight=to_host(sample_weight)))
+
+
+class RegressorTree(RegressorTask, BaseTree):
+    """Trees whose leaves hold means."""
+
+    def predict(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
+        """Mean of the leaf of every row, float64 (n_rows,), or (n_rows, n_outputs)."""
+        leaves = self._leaves(X, check_input)[:, 0]
+        value = self.forest_.value
+        means: NDArray[np.float64] = in_kind(value[leaves, 0] if self.n_outputs_ == 1 else value[leaves], X)
+        return means

@@ -21,23 +21,14 @@ from gputree.core.keys import root_keys
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.splits import NOT_MET, Slots, Splits
 from gputree.core.target import Target, class_target, sum_target
-from tests.emulator.compiler import find_compiler
+from tests.conftest import require_compiler
 from tests.emulator.driver import Emulator
-from tests.emulator.errors import CompilerMissing
 
 
 def emulated(checked: bool) -> Backend:
     """The CUDA backend on the CPU."""
     require_compiler()
     return Cuda(Driver.of(Emulator(checked=checked).xp, 0))
-
-
-def require_compiler() -> None:
-    """Skip where the kernels cannot be compiled for the CPU; where CI is set, tests/conftest.py makes it a failure."""
-    try:
-        find_compiler()
-    except CompilerMissing as missing:
-        pytest.skip(str(missing))
 
 
 BACKENDS: dict[str, Callable[[], Backend]] = {

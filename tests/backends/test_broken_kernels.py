@@ -29,6 +29,8 @@ from tests.backends.conftest import Case, Rows, record
 from tests.emulator.driver import Emulator, Properties
 from tests.emulator.errors import KernelError
 
+pytestmark = pytest.mark.usefixtures("compiler")
+
 SEEDS = (1, 2)  # of the turns that threads take: each must tell, the first alone where turns do not matter
 RESULT, RACE, NEW, MASK = "another result", "race: ", "uninitialised: ", "mask 0x0000ffff does not name"
 BOUNDS, OVERFLOW = "out of bounds: ", "overflow of a signed"

@@ -24,28 +24,16 @@ from tests.emulator.driver import Emulator, Faults, Properties
 ROWS = 900
 
 
-def table(n: int = ROWS, columns: int = 6) -> tuple[NDArray[Any], NDArray[Any]]:
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 50, (n, columns)).astype(np.float32)
-    return X, (X[:, 0] + X[:, 1] * rng.random(n) > 40).astype(int)
+#@@table
 
 
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Emulator:
-    """device="cuda" is this machine; tests may change its faults, devices and properties."""
-    require_compiler()
-    emulator = Emulator(checked=False)
-    use(emulator, monkeypatch)
-    return emulator
+#@@machine
 
 
-def use(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cuda, "import_cupy", lambda: emulator.xp)
-    monkeypatch.setattr(cuda, "COMPILED", {})
+#@@use
 
 
-def fit(device: str = "cuda", **parameters: Any) -> gputree.DecisionTreeClassifier:
-    return gputree.DecisionTreeClassifier(device=device, **parameters).fit(*table())
+#@@fit
 
 
 # -- waits
@@ -99,11 +87,7 @@ def test_launches_do_not_grow_with_nodes(machine: Emulator) -> None:
 # -- memory
 
 
-def test_memory_is_given_back(machine: Emulator) -> None:
-    model = fit()
-    assert machine.reserved == [0]
-    model.predict(table()[0])
-    assert machine.reserved == [0]
+#@@test_memory_is_given_back
 
 
 def test_memory_is_given_back_after_a_failure(machine: Emulator) -> None:
@@ -183,21 +167,7 @@ def test_a_sort_without_memory_is_a_memory_error(
 # -- devices
 
 
-def test_the_current_device_stays_current(monkeypatch: pytest.MonkeyPatch) -> None:
-    require_compiler()
-    machine = Emulator(devices=3)
-    use(machine, monkeypatch)
-    machine.current_device = 2
-    assert fit("cuda").fit_info_.device == "cuda:2"
-    assert fit("cuda:1").fit_info_.device == "cuda:1"
-    assert machine.current_device == 2
-    machine.faults = Faults(fail_launch=3)
-    with pytest.raises(DeviceError):
-        fit("cuda:0")
-    assert machine.current_device == 2
-    machine.faults = Faults()
-    with pytest.raises(RuntimeError, match=r"device='cuda:3' cannot be used: there are 3 CUDA devices"):
-        fit("cuda:3")
+#@@test_the_current_device_stays_current
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0", ""])
@@ -289,16 +259,10 @@ def cuda_cache() -> str | None:
 # -- device="auto"
 
 
-@pytest.fixture
-def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work counts as large from one cell on."""
-    monkeypatch.setattr("gputree.backends.AUTO_CELLS", 1)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: object())
+#@@large
 
 
-def test_auto_takes_the_device_for_large_work(machine: Emulator, large: None) -> None:
-    info = fit("auto").fit_info_
-    assert (info.backend, info.note) == ("cuda", "")
+#@@test_auto_takes_the_device_for_large_work
 
 
 def test_auto_leaves_small_work_to_the_cpu(machine: Emulator) -> None:
@@ -314,145 +278,16 @@ def test_auto_falls_back_and_says_why(monkeypatch: pytest.MonkeyPatch, large: No
     assert "CuPy is installed, but there is no CUDA device or driver" in info.note
 
 
-def test_a_model_of_the_device_predicts_without_one(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    model, X = fit(), table()[0]
-    expected = model.predict(X)
-    use(Emulator(devices=0), monkeypatch)
-    np.testing.assert_array_equal(model.predict(X), expected)
+#@@test_a_model_of_the_device_predicts_without_one
 
 
 # -- threads
 
 
-def test_fits_in_threads_do_not_disturb_each_other(machine: Emulator) -> None:
-    expected = [fit("cpu", max_depth=d).fingerprint() for d in range(2, 8)]
-    found: dict[int, str] = {}
-
-    def work(depth: int) -> None:
-        found[depth] = fit(max_depth=depth).fingerprint()
-
-    threads = [threading.Thread(target=work, args=(d,)) for d in range(2, 8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [found[d] for d in range(2, 8)] == expected
-    assert machine.reserved == [0]
+#@@test_fits_in_threads_do_not_disturb_each_other
 
 
 # -- arrays in device memory
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_tables_in_device_memory_stay_there(machine: Emulator, dtype: type) -> None:
-    X, y = table()
-    X[::7, 2] = np.nan
-    on_device = machine.xp.asarray(X.astype(dtype))
-    host = gputree.DecisionTreeClassifier(device="cpu").fit(X.astype(dtype), y)
-    before = machine.transfers.bytes_to_host
-    model = gputree.DecisionTreeClassifier(device="cuda").fit(on_device, machine.xp.asarray(y))
-    assert model.fingerprint() == host.fingerprint()
-    assert machine.transfers.bytes_to_host - before < 6 * ROWS * 8 + 100_000  # sorted columns, not the table again
-    for name in ("predict", "predict_proba", "apply", "predict_log_proba"):
-        result = getattr(model, name)(on_device)
-        assert isinstance(result, type(on_device)), name
-        np.testing.assert_array_equal(result.get(), getattr(host, name)(X.astype(dtype)))
-    assert model.score(on_device, machine.xp.asarray(y)) == host.score(X.astype(dtype), y)
-    assert (model.decision_path(on_device) != host.decision_path(X.astype(dtype))).nnz == 0
-
-
-def test_columns_in_device_memory_side_by_side(machine: Emulator) -> None:
-    """As data frames on a device keep them."""
-    X, y = table()
-    by_column = machine.xp.asarray(np.ascontiguousarray(X.T)).T
-    model = gputree.DecisionTreeClassifier(device="cuda").fit(by_column, y)
-    assert model.fingerprint() == fit("cpu").fingerprint()
-    np.testing.assert_array_equal(model.predict(by_column).get(), model.predict(X))
-
-
-@pytest.mark.parametrize("device", ["auto", "cuda"])
-def test_the_work_goes_where_the_table_is(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
-    """A device that is not the current one, and stays so; small work too."""
-    require_compiler()
-    machine = Emulator(devices=2)
-    use(machine, monkeypatch)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: object())
-    X, y = table()
-    with machine.xp.cuda.Device(1):
-        on_device = machine.xp.asarray(X)
-    model = gputree.DecisionTreeClassifier(device=device).fit(on_device, y)
-    assert model.fit_info_.device == "cuda:1"
-    predicted = model.predict(on_device)
-    assert predicted.device.id == 1
-    np.testing.assert_array_equal(predicted.get(), fit("cpu").predict(X))
-    assert machine.current_device == 0
-
-
-def test_tensors_of_pytorch_come_back_as_such(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in for PyTorch: what it gives, and what it is asked for."""
-
-    class Tensor:
-        __module__ = "torch"
-
-        def __init__(self, array: Any) -> None:
-            self.array, self.shape, self.device = array, array.shape, "cuda:0"
-            self.dtype = f"torch.{array.dtype}"
-            self.__cuda_array_interface__ = {}
-
-        def __dlpack_device__(self) -> tuple[int, int]:
-            return (2, 0)
-
-        def detach(self) -> Tensor:
-            return self
-
-        cpu = detach
-
-        def numpy(self) -> NDArray[Any]:
-            return np.asarray(self.array.get())
-
-    class Torch:
-        def as_tensor(self, values: NDArray[Any], device: str) -> Tensor:
-            assert device == "cuda:0"
-            return Tensor(asarray(values))
-
-    asarray = machine.xp.asarray
-    monkeypatch.setitem(sys.modules, "torch", Torch())
-    monkeypatch.setattr(
-        machine.xp, "asarray", lambda x, *rest: x.array if isinstance(x, Tensor) else asarray(x, *rest), raising=False
-    )
-    X, y = table()
-    tensor = Tensor(asarray(X))
-    model = gputree.DecisionTreeClassifier(device="cuda").fit(tensor, Tensor(asarray(y)))
-    assert model.fingerprint() == fit("cpu").fingerprint()
-    predicted = model.predict(tensor)
-    assert isinstance(predicted, Tensor)
-    np.testing.assert_array_equal(predicted.numpy(), fit("cpu").predict(X))
-    assert gputree.DecisionTreeClassifier(device="cpu").fit(tensor, y).fingerprint() == model.fingerprint()
-
-
-def test_arrays_with_dlpack_alone_are_read(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Packed:
-        def __init__(self, array: Any) -> None:
-            self.array, self.shape, self.dtype = array, array.shape, array.dtype
-
-        def __dlpack_device__(self) -> tuple[int, int]:
-            return (2, 0)
-
-    monkeypatch.setattr(machine.xp, "from_dlpack", lambda x: x.array, raising=False)
-    X, y = table()
-    packed = Packed(machine.xp.asarray(X))
-    model = gputree.DecisionTreeClassifier(device="cuda").fit(packed, y)
-    assert model.fingerprint() == fit("cpu").fingerprint()
-    np.testing.assert_array_equal(model.predict(packed).get(), model.predict(X))
-
-
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_split_tables_of_tables_in_device_memory(machine: Emulator, device: str) -> None:
-    X, y = table()
-    on_device = machine.xp.asarray(X)
-    model = gputree.DecisionTreeClassifier(device=device, max_depth=3).fit(on_device, y)
-    assert str(model.split_table(on_device, y, node=1)) == str(model.split_table(X, y, node=1))
-    assert machine.reserved[0] <= 1 << 16  # the table itself
 
 
 def test_a_cupy_for_other_cards_is_refused(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -476,47 +311,3 @@ def test_the_extras_bring_a_compiler() -> None:
         assert all("[ctk]" in requirement for requirement in project["optional-dependencies"][extra])
 
 
-def test_a_table_in_device_memory_and_the_cpu(machine: Emulator) -> None:
-    X, y = table()
-    on_device = machine.xp.asarray(X)
-    model = gputree.DecisionTreeClassifier(device="cpu").fit(on_device, y)
-    assert model.fit_info_.backend == "numpy"
-    assert model.fingerprint() == fit("cpu").fingerprint()
-    assert isinstance(model.predict(on_device), type(on_device))
-
-
-@pytest.mark.parametrize("change", ["integers", "weights", "categories"])
-def test_what_cannot_stay_on_the_device_is_copied(machine: Emulator, change: str) -> None:
-    X, y = table()
-    weight = np.arange(ROWS) % 3.0 if change == "weights" else None
-    more = {"categorical_features": [0]} if change == "categories" else {}
-    X = X.astype(np.int32) if change == "integers" else X
-    found, expected = (
-        gputree.DecisionTreeClassifier(device=device, max_depth=4, **more).fit(put(X), y, weight)
-        for device, put in (("cuda", machine.xp.asarray), ("cpu", np.asarray))
-    )
-    assert found.fingerprint() == expected.fingerprint()
-    np.testing.assert_array_equal(found.predict(machine.xp.asarray(X)).get(), expected.predict(X))
-
-
-def test_a_table_on_another_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    require_compiler()
-    machine = Emulator(devices=2)
-    use(machine, monkeypatch)
-    X, y = table()
-    with machine.xp.cuda.Device(1):
-        on_device = machine.xp.asarray(X)
-    with pytest.raises(RuntimeError, match=r"X lies on device 1 .* give device='cuda:1'"):
-        gputree.DecisionTreeClassifier(device="cuda:0").fit(on_device, y)
-    assert gputree.DecisionTreeClassifier(device="cuda:1").fit(on_device, y).fingerprint() == fit("cpu").fingerprint()
-
-
-def test_other_shapes_in_device_memory_are_refused(machine: Emulator) -> None:
-    X, y = table()
-    model = fit()
-    with pytest.raises(ValueError, match=r"2D array|2 dimensions"):
-        model.predict(machine.xp.asarray(X[0]))
-    with pytest.raises(ValueError, match="5 features"):
-        model.predict(machine.xp.asarray(np.ascontiguousarray(X[:, :5])))
-    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
-        gputree.DecisionTreeClassifier(device="cuda").fit(machine.xp.asarray(X[:0]), y[:0])

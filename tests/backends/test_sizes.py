@@ -194,6 +194,7 @@ def check(row: Row, limit: int, weighted: bool, checked: bool, monkeypatch: pyte
     assert used == {"count_shared", "count_global"}  # a node of few rows does not pay for a flush
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("weighted", [False, True], ids=["labels", "weights"])
 @pytest.mark.parametrize("limit", SHARED_LIMITS)
 @pytest.mark.parametrize("name", ROWS)
@@ -201,6 +202,7 @@ def test_every_row_counts_right(name: str, limit: int, weighted: bool, monkeypat
     check(ROWS[name], limit, weighted, False, monkeypatch)
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("name", ROWS)
 def test_every_row_is_free_of_races(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check(ROWS[name], 48, name in ("8 columns", "2 passes"), True, monkeypatch)

@@ -83,11 +83,11 @@ def test_an_absent_file_is_named_with_those_there_are(kernels, text):
         source.read_kernel("nothing.cu" if text is None else "a.cu")
 
 
-def test_a_compiler_names_the_real_file_and_line(kernels, tmp_path):
+def test_a_compiler_names_the_real_file_and_line(kernels, tmp_path, compiler):
     (kernels / "bad.cuh").write_text('#include "common.cuh"\n\nnonsense here;\n')
     (kernels / "a.cu").write_text('#include "bad.cuh"\nint a = "text";\n')
     (tmp_path / "a.cpp").write_text(source.read_kernel("a.cu"))
-    done = subprocess.run(["g++", "-fsyntax-only", tmp_path / "a.cpp"], capture_output=True, text=True, check=False)
+    done = subprocess.run([compiler, "-fsyntax-only", tmp_path / "a.cpp"], capture_output=True, text=True, check=False)
     assert "bad.cuh:3:" in done.stderr
     assert "a.cu:2:" in done.stderr
 

@@ -7,6 +7,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from benchmarks import traffic
 from benchmarks.traffic import CLASSES, FLOOR, KERNELS, ROWS, Level, Traffic, columns, distinct, measure, model, sectors
 from benchmarks.traffic import total as whole
 
@@ -19,6 +20,7 @@ def far(said: Traffic, seen: Traffic) -> list[str]:
     return [f"{name}: {a:,.0f} for {b:,}" for name, (a, b) in pairs.items() if a > NEAR * b or b > NEAR * a]
 
 
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("classes", CLASSES)
 @pytest.mark.parametrize("rows", ROWS)
 def test_a_level_moves_and_adds_what_the_model_says(rows: int, classes: int) -> None:
@@ -101,3 +103,51 @@ def test_labels_of_scattered_rows_take_no_sector_beside_the_record(classes: int)
     memory = sectors(Level(10_240_000, classes, slots=4_096))  # 2,500 rows a slot
     assert memory["count"] == 10_240_000 * (4 + 32)
     assert memory["count_branches"] == 10_240_000 * (4 + 32 + 2)
+
+
+# ---- the program ----
+
+
+def cells(text: str) -> list[str]:
+    return [cell.strip() for cell in text.strip("|").split("|")]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_the_table_alone_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert traffic.main(["--rows", "100,400", "--classes", "1000"]) == 0
+    out, err = capsys.readouterr()
+    head, ruler, *lines = out.splitlines()
+    assert err == ""
+    assert len(set(cells(head))) == len(cells(head)) == len(cells(ruler)) == 12  # no heading stands twice
+    assert [cells(one)[:3] for one in lines] == [["100", "1,000", "global"], ["400", "1,000", "global"]]
+
+
+def test_the_model_of_many_rows_ends_the_whole_table_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], compiler: str
+) -> None:
+    monkeypatch.setattr(traffic, "ROWS", (100,))
+    assert traffic.main(["--classes", "2"]) == 0
+    rows = [(cells(one)[0], cells(one)[-1] == "not run") for one in capsys.readouterr().out.splitlines()[2:]]
+    assert rows == [("100", False), ("11,000,000", True)]
+
+
+@pytest.mark.parametrize(
+    "given", [["--rows", "99"], ["--classes", "2,1"], ["--rows", "2000,"], ["--rows", "1e3"], ["--classes", "-7"]]
+)
+def test_wrong_sizes_are_refused_in_a_line(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as status:
+        traffic.main(given)
+    assert status.value.code == 2
+    usage, error = capsys.readouterr().err.splitlines()
+    assert usage.startswith("usage: python -m benchmarks.traffic ")
+    assert f"argument {given[0]}: " in error
+    assert "least" in error or given[1] == "-7"  # argparse takes that for an option
+
+
+def test_without_a_compiler_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert traffic.main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert "g++" in line

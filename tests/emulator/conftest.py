@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from gputree.backends.source import kernels_folder
-from tests.emulator.compiler import HERE, find_compiler
+from tests.emulator.compiler import HERE
 from tests.emulator.driver import Emulator
-from tests.emulator.errors import CompilerMissing, KernelError
+from tests.emulator.errors import KernelError
 from tests.emulator.module import Kernel
 
 OPTIONS = ("--fmad=false",)
@@ -21,15 +21,6 @@ def error_of(call: Callable[[], object]) -> KernelError | None:
     except KernelError as error:
         return error
     return None
-
-
-@pytest.fixture(scope="session")
-def compiler() -> str:
-    try:
-        return find_compiler()
-    except CompilerMissing as missing:
-        # no expected skip: where CI is set, tests/conftest.py makes it a failure
-        pytest.skip(str(missing))
 
 
 @pytest.fixture(params=["plain", "checked"])

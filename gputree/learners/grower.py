@@ -1,0 +1,246 @@
+"""What all estimators share: validate, encode, grow, find leaves. May import everything below."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from gputree.backends import choose, choose_or_cpu
+from gputree.backends.arrays import device_number, on_device, to_host
+from gputree.backends.protocol import Backend, CodeSpec, DeviceError
+from gputree.core.criteria import CRITERIA, Criterion
+from gputree.core.forest import Forest
+from gputree.core.schema import Schema
+from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search
+from gputree.core.target import Target
+from gputree.engine.grow import Watch, grow
+from gputree.engine.recipe import TABLE_BYTES, Order, Recipe, Stop
+from gputree.engine.sampling import Sampler
+from gputree.learners.inputs import read_fit, read_predict
+from gputree.learners.parameters import (
+    TREE_CONSTRAINTS,
+    check_multiway,
+    check_subsets,
+    count_features,
+    fraction_of_rows,
+    monotone_signs,
+)
+from gputree.learners.progress import FitInfo
+
+SLACK = 1.0 - 2.0**-40  # a least weight or decrease is met when only rounding is missing
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that take part in a fit, their target, and the numbers that limits are made of."""
+
+    X: NDArray[Any]
+    target: Target
+    n_rows: int
+    total_weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a fit hands to the growth loop."""
+
+    backend: Backend
+    recipe: Recipe
+    rows: Rows
+
+
+def near(X: Any) -> int | None:
+    """The device that holds a table, None for the host."""
+    return device_number(X) if on_device(X) else None
+
+
+@contextmanager
+def released(backend: Backend) -> Iterator[None]:
+    """Close a backend at the end; after an error also drop what the failed calls hold of a device."""
+    try:
+        yield
+    except DeviceError as error:  # its traceback would hold arrays of the device
+        cause: BaseException | None = error
+        while cause is not None:
+            traceback.clear_frames(cause.__traceback__)
+            cause = cause.__cause__ or cause.__context__
+        raise
+    finally:
+        backend.close()
+
+
+class Grower(BaseEstimator):
+    """From a table and parameters to a forest; trees and forests say what they make of it."""
+
+    _criteria: ClassVar[tuple[str, ...]]
+    _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
+
+    def _fit_info(self, begin: float, ready: Prepared) -> FitInfo:
+        """What the fit that has just ended did."""
+        backend = ready.backend
+        return FitInfo(
+            backend.device,
+            backend.name,
+            self.forest_.max_depth + 1,
+            backend.work.rows,
+            backend.work.cells,
+            time.perf_counter() - begin,
+            backend.work.table_bytes,
+            backend.table_bytes or ready.recipe.table_bytes,
+            backend.note,
+        )
+
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
+        """Validate: everything that growth needs."""
+        self._check_parameters()
+        matrix, self.schema_ = read_fit(self, X)
+        labels = self._read_target(y, matrix.shape[0])
+        weight = self._weights(labels, sample_weight, matrix.shape[0])
+        criterion = CRITERIA[self.criterion]
+        rows = self._rows(matrix, labels, weight, criterion)
+        recipe = self._recipe(criterion, rows, self.schema_)
+        backend = choose(self.device, rows.X.shape[0] * rows.X.shape[1], near(rows.X))
+        return Prepared(backend, recipe, rows)
+
+    def _grown(self, ready: Prepared, watch: Watch | None) -> Forest:
+        """Encode and grow."""
+        backend, rows = ready.backend, ready.rows
+        X = rows.X if backend.device != "cpu" else to_host(rows.X)
+        codes = backend.encode(X, self._edges(backend, replace(rows, X=X), self.schema_))
+        return grow(backend, codes, rows.target, ready.recipe, self._seed(), watch)
+
+    def _check_parameters(self) -> None:
+        """Refuse a parameter by name, value and what is allowed."""
+        if self.criterion not in self._criteria:
+            hint = ""
+            if self.criterion == "absolute_error":
+                hint = "; the median is not a sum over rows, which every split here is scored from: use one of these"
+            raise ValueError(
+                f"criterion={self.criterion!r} must be one of {', '.join(map(repr, self._criteria))}{hint}"
+            )
+        self._validate_params()
+
+    @abstractmethod
+    def _read_target(self, y: Any, n_rows: int) -> NDArray[Any]:
+        """Check y; class numbers i4 or numbers f8, (n, outputs)."""
+
+    @abstractmethod
+    def _weights(self, labels: NDArray[Any], weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+        """Weights of the rows f8 (n,), class weights included; None for ones."""
+
+    @abstractmethod
+    def _target(self, labels: NDArray[Any], criterion: Criterion, weight: NDArray[np.float64] | None) -> Target:
+        """Channels of the rows that take part."""
+
+    def _rows(
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+    ) -> Rows:
+        """Leave out the rows of weight 0."""
+        if weight is not None and not weight.all():
+            keep, X = weight > 0, to_host(X)
+            X, labels, weight = X[keep], labels[keep], weight[keep]
+        target = self._target(labels, criterion, weight)
+        units = target.weights.units
+        return Rows(X, target, X.shape[0], X.shape[0] if units is None else int(units.sum()))
+
+    def _edges(self, backend: Backend, rows: Rows, schema: Schema) -> Any:
+        """Codes of the columns, from all rows."""
+        spec = CodeSpec(schema, None if self.max_bins == "auto" else int(self.max_bins))
+        return backend.edges(rows.X, spec, rows.target.weights.units)
+
+    def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
+        """The row of parts that these parameters ask for."""
+        least_weight = int(np.ceil(self.min_weight_fraction_leaf * rows.total_weight * SLACK))
+        self._check_categories(criterion, schema)
+        limits = Limits(
+            fraction_of_rows(self.min_samples_leaf, rows.n_rows, 1),
+            least_weight,
+            monotone_signs(self.monotonic_cst, schema, self._n_values()),
+            self.max_leaf_nodes,
+        )
+        self.max_features_ = count_features(self.max_features, schema.n_features)
+        numeric, subset = (RANDOM, RANDOM_SUBSET) if self.splitter == "random" else (THRESHOLD, SUBSET)
+        categorical = MULTIWAY if self.categorical_split == "multiway" else subset
+        unit = rows.target.decrease_scale(criterion)  # 0 where the square of y is too small for a float
+        least_gain = self.min_impurity_decrease * rows.total_weight / unit if unit else np.inf
+        return Recipe(
+            search=Search((numeric, categorical), criterion, limits),
+            stop=Stop(
+                self.max_depth,
+                fraction_of_rows(self.min_samples_split, rows.n_rows, 2),
+                least_gain * SLACK if self.min_impurity_decrease > 0 else -np.inf,
+                self.max_leaf_nodes,
+            ),
+            order=Order.LEVEL if self.max_leaf_nodes is None else Order.BEST,
+            sampler=Sampler(max_features=self.max_features_),
+            table_bytes=TABLE_BYTES,
+        )
+
+    def _check_categories(self, criterion: Criterion, schema: Schema) -> None:
+        """Refuse columns of more than two categories where no test of them can be found."""
+        if self.categorical_split == "multiway":
+            check_multiway(criterion, schema)
+        elif self.splitter == "best":
+            check_subsets(schema, self._why_no_subsets())
+
+    @abstractmethod
+    def _why_no_subsets(self) -> str:
+        """Why the best subset of more than two categories cannot be found, empty if it can."""
+
+    @abstractmethod
+    def _n_values(self) -> int:
+        """Free numbers that a leaf holds: a mean an output, or the classes but one."""
+
+    def _seed(self) -> int:
+        """One integer from ``random_state``; None means 0."""
+        if self.random_state is None:
+            return 0
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _keep(self, forest: Forest, target: Target) -> None:
+        """Store what a fitted model is made of."""
+        self.forest_ = forest.lock()
+        self.layout_ = target.layout
+        self.weight_unit_ = target.weights.unit
+        self.n_outputs_ = target.layout.n_outputs
+
+    def _leaves(self, X: Any, check_input: bool = True) -> NDArray[np.int32]:
+        """Leaf of every row in every tree, i4 (n, T)."""
+        check_is_fitted(self, "forest_")
+        if check_input:
+            X = read_predict(self, X)
+        backend = choose_or_cpu(self.device, X.shape[0] * X.shape[1], near(X))
+        with released(backend):
+            return backend.apply(self.forest_, X if backend.device != "cpu" else to_host(X))
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the fitted arrays as hex: equal on every device for the same data, parameters and seed."""
+        check_is_fitted(self, "forest_")
+        return self.forest_.fingerprint()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a forest."""
+        return hasattr(self, "forest_")
+
+    def __sklearn_tags__(self) -> Any:
+        """NaN is allowed, sparse matrices, categories and several outputs too."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.multi_output = True
+        return tags
