@@ -15,10 +15,16 @@ if TYPE_CHECKING:
     from gputree.inspect.split_table import split_table
     from gputree.inspect.text import export_text
     from gputree.io import load, save
+    from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
     from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+    from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
     from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 _HOMES = {
+    "RandomForestRegressor": "gputree.learners.random_forest",
+    "RandomForestClassifier": "gputree.learners.random_forest",
+    "ExtraTreesRegressor": "gputree.learners.extra_forest",
+    "ExtraTreesClassifier": "gputree.learners.extra_forest",
     "DecisionTreeClassifier": "gputree.learners.trees",
     "DecisionTreeRegressor": "gputree.learners.trees",
     "ExtraTreeClassifier": "gputree.learners.extra_trees",
@@ -42,6 +48,10 @@ __all__ = [
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",
     "ExtraTreeRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
     "datasets",
     "export_dict",
     "export_graphviz",

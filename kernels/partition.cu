@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(128, 6)
                              (int)(lookup_ptr[s + 1] - lookup_ptr[s])};
         const GtTotals whole = {totals + branch_ptr[s], branch_ptr[k], n_channels, outputs};
         const int where = place[s];  // once: the compiler cannot know that no store changes it
-        const bool keep = branches * whole.rows() <= GT_SIDES;
+        const bool keep = (gt_i64)branches * whole.rows() <= GT_SIDES;
         const GtTotals part = {keep ? mine : whole.at, keep ? branches : whole.all, n_channels, outputs};
         unsigned* count = counts + count_ptr[s] + (t - tile_ptr[s]) * branches;
         const gt_i64 begin = start[s] + (t - tile_ptr[s]) * tile, end = min(begin + tile, stop[s]);

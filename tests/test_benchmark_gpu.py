@@ -151,10 +151,24 @@ def test_a_wrong_result_at_large_size_is_a_failure(lab: Lab, monkeypatch: pytest
 
 def test_list_prints_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
     assert gpu.main(["--list"]) == 0
-    printed = capsys.readouterr().out
-    assert [line for line in printed.splitlines() if line.startswith("kernels: levels ")]
-    assert len(printed.splitlines()) == len(gpu.parts()) == len({part.name for part in gpu.parts()})
-    assert sum(part.seconds for part in gpu.parts()) < 600
+    *printed, last = capsys.readouterr().out.splitlines()
+    assert [line for line in printed if line.startswith("kernels: levels ")]
+    assert len(printed) == len(gpu.parts()) == len({part.name for part in gpu.parts()})
+    total = sum(part.seconds for part in gpu.parts())
+    assert total <= gpu.SECONDS < 8 * 60  # all parts fit
+    assert re.sub(" +", " ", last) == f"{len(printed)} parts together about {total:.0f} s of {gpu.SECONDS:.0f} s"
+
+
+def test_list_names_the_parts_that_do_not_fit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """8 s of 10 s are taken, so that 5 s do not fit and 2 s do."""
+    some = [gpu.Part(f"{seconds:.0f} s", "fits", seconds, lambda lab: []) for seconds in (8.0, 5.0, 2.0)]
+    monkeypatch.setattr(gpu, "parts", lambda: some)
+    assert gpu.main(["--list", "--seconds", "10"]) == 0
+    *_, total, out = capsys.readouterr().out.splitlines()
+    assert re.sub(" +", " ", total) == "2 parts together about 10 s of 10 s"
+    assert out == "would be left out: 5 s"
 
 
 def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,7 +231,7 @@ def test_what_does_not_fit_into_the_time_is_left_out(xp: Any, tmp_path: Path, mo
     assert [one["part"] for one in result["left_out"]] == ["fit: 10,000 rows"]
     assert "3 runs of gputree, scikit-learn" in result["left_out"][0]["why"]
     result, _ = gpu.run(xp, toy=False, only=("check: weights",), folder=tmp_path)
-    assert result["left_out"] == [{"part": "check: weights", "why": "check: weights takes about 8 s; 0 s are left"}]
+    assert result["left_out"] == [{"part": "check: weights", "why": "check: weights takes about 6 s; 0 s are left"}]
     assert result["failures"] == []
 
 

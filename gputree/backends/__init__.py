@@ -59,7 +59,7 @@ def wanted_device(device: str) -> tuple[str, str]:
     given = os.environ.get("GPUTREE_DEVICE") if device == "auto" else None
     source = " (from the environment variable GPUTREE_DEVICE)" if given else ""
     wanted = given or device
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", wanted):
+    if not re.fullmatch(r"auto|cpu|cuda(:[0-9]+)?", wanted):
         raise ValueError(f"device={wanted!r}{source} must be 'auto', 'cpu', 'cuda' or 'cuda:<number>'")
     return wanted, source
 

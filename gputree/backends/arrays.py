@@ -36,9 +36,11 @@ def to_host(array: Any) -> Any:
         return array
     if hasattr(array, "cpu"):  # PyTorch
         return array.detach().cpu().numpy()
-    from gputree.backends.cuda import import_cupy
+    from gputree.backends.cuda import import_cupy, working
 
-    return adopt(import_cupy(), array).get()
+    xp = import_cupy()
+    with working(xp):
+        return adopt(xp, array).get()
 
 
 def adopt(xp: Any, array: Any) -> Any:
@@ -52,8 +54,8 @@ def in_kind(result: NDArray[Any], like: Any) -> Any:
         return result
     if type(like).__module__.partition(".")[0] == "torch":
         return sys.modules["torch"].as_tensor(result, device=like.device)
-    from gputree.backends.cuda import import_cupy
+    from gputree.backends.cuda import import_cupy, working
 
     xp = import_cupy()
-    with xp.cuda.Device(device_number(like)):
+    with working(xp), xp.cuda.Device(device_number(like)):
         return xp.asarray(result)

@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -208,12 +209,20 @@ def open_cuda(device: str) -> Cuda:
     runtime = cupy.cuda.runtime
     if runtime.is_hip:
         raise DeviceError("this CuPy is built for ROCm, and the kernels are for CUDA")
-    try:
+    with working(cupy):
         count = runtime.getDeviceCount()
         number = int(device.partition(":")[2]) if ":" in device else runtime.getDevice()
         if number >= count:
             raise DeviceError(f"there are {count} CUDA devices, numbered from 0")
         return Cuda(Driver.of(cupy, number, COMPILED))
+
+
+@contextmanager
+def working(cupy: Any) -> Iterator[None]:
+    """Turn what the runtime raises where it does not work into our error."""
+    runtime = cupy.cuda.runtime
+    try:
+        yield
     except runtime.CUDARuntimeError as error:
         raise DeviceError(why_no_device(runtime, str(error))) from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import Any
@@ -86,6 +86,17 @@ class Forest:
             digest.update(array.reshape(-1).view(np.uint8).data)
         return digest.hexdigest()
 
+    def tree(self, t: int) -> Forest:
+        """One tree as a forest of its own; node order is canonical, so its nodes stand together."""
+        first = int(self.roots[t])
+        stop = int(self.roots[t + 1]) if t + 1 < self.roots.size else self.n_nodes
+        cells = slice(*self.lookup_ptr[[first, stop]])
+        shift = {"roots": first, "first_child": first, "parent": first, "lookup_ptr": self.lookup_ptr[first]}
+        parts = {f.name: getattr(self, f.name)[first:stop] for f in fields(self)}
+        parts |= {name: getattr(self, name)[cells] for name in ("lookup_code", "lookup_branch")}
+        parts["roots"], parts["lookup_ptr"] = self.roots[t : t + 1], self.lookup_ptr[first : stop + 1]
+        return Forest(**{name: shifted(part, -int(shift.get(name, 0))) for name, part in parts.items()})
+
     def lock(self) -> Forest:
         """The same forest with read-only arrays."""
         for f in fields(self):
@@ -129,6 +140,24 @@ class Forest:
             impurity=self.impurity[order],
             value=self.value[order],
         )
+
+
+def shifted(numbers: NDArray[Any], by: int) -> NDArray[Any]:
+    """Node numbers or positions moved by some places; those below 0 name nothing and stay."""
+    return numbers if not by else np.where(numbers >= 0, numbers + numbers.dtype.type(by), numbers)
+
+
+def joined(parts: Sequence[Forest]) -> Forest:
+    """Forests one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    nodes = np.cumsum([0, *(p.n_nodes for p in parts)])
+    cells = np.cumsum([0, *(p.lookup_code.size for p in parts)])
+    arrays = {f.name: [getattr(p, f.name) for p in parts] for f in fields(Forest)}
+    for name in ("roots", "first_child", "parent"):
+        arrays[name] = [shifted(a, int(by)) for a, by in zip(arrays[name], nodes, strict=False)]
+    arrays["lookup_ptr"] = [a[:-1] + by for a, by in zip(arrays["lookup_ptr"], cells, strict=False)] + [cells[-1:]]
+    return Forest(**{name: np.concatenate(a) for name, a in arrays.items()})
 
 
 def ranges(start: NDArray[Any], count: NDArray[Any]) -> NDArray[np.intp]:

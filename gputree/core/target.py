@@ -7,7 +7,7 @@ mean; a *target* is a layout with the rows' own numbers.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -187,6 +187,13 @@ class Target:
             return float(np.ldexp(criterion.unit / self.layout.n_outputs, -self.layout.degree * unit))
 
 
+def counting_rows(target: Target) -> Target:
+    """The same with a channel that counts rows, which is needed where rows are drawn more than once."""
+    if target.layout.rows >= 0:
+        return target
+    return replace(target, layout=replace(target.layout, rows=target.layout.n_channels))
+
+
 def class_target(y: NDArray[Any], n_classes: tuple[int, ...], weight: NDArray[np.float64] | None) -> Target:
     """Label counts. y i4 (n, O) class numbers, weight f8 (n,) > 0 or None."""
     weights = scale_weights(weight, y.shape[0], COUNT_BITS)
@@ -195,10 +202,13 @@ def class_target(y: NDArray[Any], n_classes: tuple[int, ...], weight: NDArray[np
     return Target(layout, weights, y.shape[0], labels=np.ascontiguousarray(y.T, np.int32))
 
 
-def sum_target(y: NDArray[np.float64], criterion: Criterion, weight: NDArray[np.float64] | None) -> Target:
-    """Fixed-point sums. y f8 (n, O) finite, weight f8 (n,) > 0 or None."""
+def sum_target(
+    y: NDArray[np.float64], criterion: Criterion, weight: NDArray[np.float64] | None, draws: int = 0
+) -> Target:
+    """Fixed-point sums. y f8 (n, O) finite, weight f8 (n,) > 0 or None; at most ``draws`` rows add up, or each once."""
     weights = scale_weights(weight, y.shape[0], WEIGHT_BITS)
     total = y.shape[0] if weights.units is None else int(weights.units.sum())
+    total = max(total, draws * (1 if weights.units is None else int(weights.units.max())))
     centred = criterion.needs is TargetKind.CENTRED_SUMS
     centre = y.min(axis=0) / 2 + y.max(axis=0) / 2 if centred else np.zeros(y.shape[1])
     deviation = (y - centre).T

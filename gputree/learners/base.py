@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind
 from gputree.engine.pruning import cost_complexity_path, prune
-from gputree.learners.grower import Grower, released
+from gputree.learners.grower import Grower, Prepared
 from gputree.learners.looks import Looks
 from gputree.learners.progress import reporter
 from gputree.learners.view import TreeView, importances, paths
@@ -54,10 +54,13 @@ class BaseTree(Looks, Grower):
         begin = time.perf_counter()
         self.__dict__.pop("forest_", None)  # a fit that fails leaves no model behind
         ready = self._prepare(X, y, sample_weight)
-        target = ready.rows.target
-        with released(ready.backend):
-            grown = self._grown(ready, reporter(begin) if self.verbose else None)
-        self._keep(prune(grown, target.layout.weight(grown.stats.T), self.ccp_alpha), target)
+        target, watch = ready.rows.target, reporter(begin) if self.verbose else None
+
+        def work(ready: Prepared) -> None:
+            grown = self._grown(ready, watch)
+            self._keep(prune(grown, target.layout.weight(grown.stats.T), self.ccp_alpha), target)
+
+        ready = self._finish(ready, work)
         self.fit_info_ = self._fit_info(begin, ready)
         return self
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import traceback
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -17,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends import choose, choose_or_cpu
+from gputree.backends import choose, choose_or_cpu, wanted_device
 from gputree.backends.arrays import device_number, on_device, to_host
 from gputree.backends.protocol import Backend, CodeSpec, DeviceError
 from gputree.core.criteria import CRITERIA, Criterion
@@ -28,7 +29,7 @@ from gputree.core.target import Target
 from gputree.engine.grow import Watch, grow
 from gputree.engine.recipe import TABLE_BYTES, Order, Recipe, Stop
 from gputree.engine.sampling import Sampler
-from gputree.learners.inputs import read_fit, read_predict
+from gputree.learners.inputs import read_fit, read_predict, stays_on_device
 from gputree.learners.parameters import (
     TREE_CONSTRAINTS,
     check_multiway,
@@ -68,13 +69,16 @@ def near(X: Any) -> int | None:
 
 @contextmanager
 def released(backend: Backend) -> Iterator[None]:
-    """Close a backend at the end; after an error also drop what the failed calls hold of a device."""
+    """Close a backend at the end; where the device fails or the user stops it, drop what the calls hold of it."""
+    outer = sys.exc_info()[1]
     try:
         yield
-    except DeviceError as error:  # its traceback would hold arrays of the device
+    except (DeviceError, KeyboardInterrupt) as error:
         cause: BaseException | None = error
-        while cause is not None:
+        seen = {id(outer)}
+        while cause is not None and id(cause) not in seen:
             traceback.clear_frames(cause.__traceback__)
+            seen.add(id(cause))
             cause = cause.__cause__ or cause.__context__
         raise
     finally:
@@ -113,6 +117,21 @@ class Grower(BaseEstimator):
         recipe = self._recipe(criterion, rows, self.schema_)
         backend = choose(self.device, rows.X.shape[0] * rows.X.shape[1], near(rows.X))
         return Prepared(backend, recipe, rows)
+
+    def _finish(self, ready: Prepared, work: Callable[[Prepared], None]) -> Prepared:
+        """Do what a fit does on its backend; "auto" does it on the CPU where the device fails. Gives what was used."""
+        try:
+            with released(ready.backend):
+                work(ready)
+            return ready
+        except DeviceError as error:
+            if wanted_device(self.device)[0] != "auto":
+                raise
+            backend = choose("cpu", 0)
+            backend.note = f"{ready.backend.device} was tried, but {error}"
+        again = replace(ready, backend=backend)
+        work(again)
+        return again
 
     def _grown(self, ready: Prepared, watch: Watch | None) -> Forest:
         """Encode and grow."""
@@ -218,14 +237,31 @@ class Grower(BaseEstimator):
         self.weight_unit_ = target.weights.unit
         self.n_outputs_ = target.layout.n_outputs
 
-    def _leaves(self, X: Any, check_input: bool = True) -> NDArray[np.int32]:
-        """Leaf of every row in every tree, i4 (n, T)."""
+    def _read(self, X: Any, check_input: bool) -> Any:
+        """X of a prediction as backends take it."""
         check_is_fitted(self, "forest_")
         if check_input:
-            X = read_predict(self, X)
+            return read_predict(self, X)
+        if len(getattr(X, "shape", ())) != 2 or X.shape[1] != self.n_features_in_:
+            shape = getattr(X, "shape", type(X).__name__)
+            raise ValueError(f"X is {shape}, and check_input=False takes an array (n, {self.n_features_in_}) of floats")
+        return X if stays_on_device(X) else to_host(X)
+
+    def _leaves(self, X: Any, check_input: bool = True) -> NDArray[np.int32]:
+        """Leaf of every row in every tree, i4 (n, T)."""
+        X = self._read(X, check_input)
+        return self._predicted(X, lambda backend, rows: backend.apply(self.forest_, rows))
+
+    def _predicted(self, X: Any, work: Callable[[Backend, Any], NDArray[Any]]) -> NDArray[Any]:
+        """What some work on rows gives; "auto" does it on the CPU where the device fails."""
         backend = choose_or_cpu(self.device, X.shape[0] * X.shape[1], near(X))
-        with released(backend):
-            return backend.apply(self.forest_, X if backend.device != "cpu" else to_host(X))
+        try:
+            with released(backend):
+                return work(backend, X if backend.device != "cpu" else to_host(X))
+        except DeviceError:
+            if wanted_device(self.device)[0] != "auto":
+                raise
+        return work(choose("cpu", 0), to_host(X))
 
     def fingerprint(self) -> str:
         """SHA-256 of the fitted arrays as hex: equal on every device for the same data, parameters and seed."""

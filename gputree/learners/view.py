@@ -234,8 +234,9 @@ def locked(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def decreases(forest: Forest, weight: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Impurity of every node less that of its children, by their shares of the root's weight (N,); 0 in leaves."""
-    cost: NDArray[np.float64] = weight / max(weight[0], 1) * forest.impurity
+    """Impurity of every node less that of its children, by their shares of their root's weight (N,); 0 in leaves."""
+    whole = np.repeat(np.maximum(weight[forest.roots], 1), np.diff(forest.roots, append=forest.n_nodes))
+    cost: NDArray[np.float64] = weight / whole * forest.impurity
     child = np.flatnonzero(forest.parent >= 0)
     decrease = cost.copy()
     np.subtract.at(decrease, forest.parent[child], cost[child])

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import gputree
 from gputree.backends import cuda
-from tests.backends.conftest import require_compiler
+from tests.conftest import require_compiler
 from tests.emulator.driver import Emulator
 
 CARDS = ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -49,6 +49,7 @@ class Card:
 
     xp: Any
     pools: list[Any]
+    before: int = 0  # bytes that arrays of earlier tests hold
 
     @property
     def devices(self) -> int:
@@ -64,8 +65,7 @@ class Card:
         that of CuPy itself. The card's free memory would also show what other processes do on it at the same time.
         """
         default = self.xp.get_default_memory_pool()
-        default.free_all_blocks()
-        return int(sum(pool.total_bytes() for pool in [default, *self.pools]))
+        return int(default.used_bytes() + sum(pool.total_bytes() for pool in self.pools)) - self.before
 
 
 def open_card(name: str, monkeypatch: pytest.MonkeyPatch) -> Card:
@@ -81,7 +81,7 @@ def open_card(name: str, monkeypatch: pytest.MonkeyPatch) -> Card:
         return pools[-1]
 
     monkeypatch.setattr(xp.cuda, "MemoryPool", make)
-    return Card(xp, pools)
+    return Card(xp, pools, Card(xp, []).reserved())
 
 
 def stand_in(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,8 @@
-"""The CUDA backend on a machine that it shares: waits, memory, faults, devices, threads, arrays in device memory."""
+"""The CUDA backend on a machine that it shares: waits, memory, faults, devices, threads.
+
+Tests that inject faults or count run on the emulated machine, the others also on a card; see test_device_arrays.py for
+arrays in device memory.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +16,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import gputree
 from gputree.backends import AUTO_CELLS, cuda, report
 from gputree.backends.gpu.driver import Driver
 from gputree.backends.protocol import DeviceError, DeviceMemoryError
-from tests.backends.conftest import require_compiler
+from tests.backends.cards import CARDS, ROWS, Card, fit, open_card, stand_in, table, use
+from tests.conftest import require_compiler
 from tests.emulator.driver import Emulator, Faults, Properties
 
-ROWS = 900
+
+@pytest.fixture(params=CARDS)
+def card(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Card:
+    return open_card(request.param, monkeypatch)
 
 
-#@@table
-
-
-#@@machine
-
-
-#@@use
-
-
-#@@fit
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Emulator:
+    """device="cuda" is this machine; tests may change its faults, devices and properties."""
+    require_compiler()
+    emulator = Emulator(checked=False)
+    use(emulator, monkeypatch)
+    return emulator
 
 
 # -- waits
@@ -87,7 +91,59 @@ def test_launches_do_not_grow_with_nodes(machine: Emulator) -> None:
 # -- memory
 
 
-#@@test_memory_is_given_back
+def test_memory_is_given_back(card: Card) -> None:
+    model = fit()
+    assert card.pools
+    assert card.reserved() == 0
+    model.predict(table()[0])
+    assert card.reserved() == 0
+
+
+def test_memory_is_given_back_after_a_refused_fit(card: Card) -> None:
+    X, y = table()
+    on_device = card.xp.asarray(X)
+    held = card.reserved()
+    assert held >= X.nbytes
+    for labels, parameters, message in (
+        (y[:-1], {}, "y has 899 rows and X has 900"),
+        (np.where(y, np.nan, 0.0), {}, "NaN|missing"),
+        (y, {"max_depth": 0}, "max_depth"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            gputree.DecisionTreeClassifier(device="cuda", **parameters).fit(on_device, labels)
+        assert card.reserved() == held
+    del on_device
+    assert card.reserved() == 0
+
+
+def test_memory_is_given_back_after_a_fit_that_stops(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a level, as by out of device memory; with a table of the host and one of the device."""
+
+    def stop(*args: Any) -> None:
+        assert card.reserved() > 0
+        raise DeviceError("stopped")
+
+    X, y = table()
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda.Cuda, "partition", stop)
+        for given in (X, card.xp.asarray(X)):
+            with pytest.raises(RuntimeError, match="stopped"):
+                gputree.DecisionTreeClassifier(device="cuda").fit(given, y)
+    del given
+    assert card.reserved() == 0
+    assert fit().fingerprint() == fit("cpu").fingerprint()
+
+
+def test_what_a_card_holds_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The measure of the tests above, against what the emulated machine has given."""
+    require_compiler()
+    emulator = Emulator()
+    stand_in(emulator, monkeypatch)
+    card = open_card("cuda", monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(cuda.Cuda, "close", lambda self: None)
+        fit()
+    assert card.reserved() == emulator.reserved[0] > table()[0].nbytes
 
 
 def test_memory_is_given_back_after_a_failure(machine: Emulator) -> None:
@@ -167,18 +223,58 @@ def test_a_sort_without_memory_is_a_memory_error(
 # -- devices
 
 
-#@@test_the_current_device_stays_current
+def test_the_current_device_stays_current(card: Card) -> None:
+    for number in {0, card.devices - 1}:
+        with card.xp.cuda.Device(number):
+            assert fit("cuda").fit_info_.device == f"cuda:{number}"
+            other = card.devices // 2
+            assert fit(f"cuda:{other}").fit_info_.device == f"cuda:{other}"
+            assert card.current_device() == number
+    beyond = card.devices
+    with pytest.raises(RuntimeError, match=rf"device='cuda:{beyond}' cannot be used: there are {beyond} CUDA devices"):
+        fit(f"cuda:{beyond}")
+
+
+def test_the_current_device_stays_current_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_compiler()
+    machine = Emulator(devices=3)
+    use(machine, monkeypatch)
+    machine.current_device = 2
+    machine.faults = Faults(fail_launch=3)
+    with pytest.raises(DeviceError):
+        fit("cuda:0")
+    assert machine.current_device == 2
+
+
+def test_the_current_stream_stays_current(card: Card) -> None:
+    X, y = table()
+    with card.xp.cuda.Stream(non_blocking=True) as stream:
+        model = gputree.DecisionTreeClassifier(device="cuda").fit(card.xp.asarray(X), y)
+        predicted = model.predict(card.xp.asarray(X)).get()
+        assert card.xp.cuda.get_current_stream().ptr == stream.ptr
+    assert model.fingerprint() == fit("cpu").fingerprint()
+    np.testing.assert_array_equal(predicted, fit("cpu").predict(X))
 
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0", ""])
 def test_other_names_are_refused(device: str) -> None:
-    with pytest.raises(ValueError, match=r"must be 'auto', 'cpu', 'cuda' or 'cuda:<number>'|device"):
+    with pytest.raises(ValueError, match="must be 'auto', 'cpu', 'cuda' or 'cuda:<number>'"):
         fit(device)
 
 
-def test_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(Emulator(devices=0), monkeypatch)
-    with pytest.raises(RuntimeError, match=r"device='cuda' cannot be used: there is no CUDA device or driver"):
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (0, "no NVIDIA driver is installed"),
+        (12_080, r"the driver serves CUDA 12\.8 and this CuPy needs 13\.0: update the driver, or install CuPy for"),
+        (13_020, r"there is no CUDA device \(cudaErrorNoDevice"),
+    ],
+)
+def test_a_driver_that_is_not_there_or_too_old(monkeypatch: pytest.MonkeyPatch, version: int, message: str) -> None:
+    machine = Emulator(devices=0)
+    use(machine, monkeypatch)
+    monkeypatch.setattr(machine.xp.cuda.runtime, "driverGetVersion", lambda: version)
+    with pytest.raises(RuntimeError, match=rf"device='cuda' cannot be used: {message}"):
         fit()
 
 
@@ -200,7 +296,7 @@ def test_a_cupy_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch, error: 
     for module in [name for name in sys.modules if name.partition(".")[0] == "cupy"]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
-    with pytest.raises(RuntimeError, match=r"CuPy cannot be imported .*pip install 'gputree\[cuda13\]'"):
+    with pytest.raises(RuntimeError, match=r"CuPy cannot be imported .*pip install 'cupy-cuda13x\[ctk\]'"):
         fit()
 
 
@@ -259,10 +355,15 @@ def cuda_cache() -> str | None:
 # -- device="auto"
 
 
-#@@large
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work counts as large from one cell on."""
+    monkeypatch.setattr("gputree.backends.AUTO_CELLS", 1)
 
 
-#@@test_auto_takes_the_device_for_large_work
+def test_auto_takes_the_device_for_large_work(card: Card, large: None) -> None:
+    info = fit("auto").fit_info_
+    assert (info.backend, info.note) == ("cuda", "")
 
 
 def test_auto_leaves_small_work_to_the_cpu(machine: Emulator) -> None:
@@ -273,21 +374,40 @@ def test_auto_leaves_small_work_to_the_cpu(machine: Emulator) -> None:
 
 def test_auto_falls_back_and_says_why(monkeypatch: pytest.MonkeyPatch, large: None) -> None:
     use(Emulator(devices=0), monkeypatch)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: object())
     info = fit("auto").fit_info_
     assert info.backend == "numpy"
-    assert "CuPy is installed, but there is no CUDA device or driver" in info.note
+    assert "CuPy is installed, but there is no CUDA device" in info.note
 
 
-#@@test_a_model_of_the_device_predicts_without_one
+def test_a_model_of_the_device_predicts_without_one(card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, X = fit(), table()[0]
+    expected = model.predict(X)
+    np.testing.assert_array_equal(expected, fit("cpu").predict(X))
+    use(Emulator(devices=0), monkeypatch)
+    np.testing.assert_array_equal(model.predict(X), expected)
 
 
 # -- threads
 
 
-#@@test_fits_in_threads_do_not_disturb_each_other
+def test_fits_in_threads_do_not_disturb_each_other(card: Card) -> None:
+    expected = [fit("cpu", max_depth=d).fingerprint() for d in range(2, 8)]
+    found: dict[int, str] = {}
+
+    def work(depth: int) -> None:
+        found[depth] = fit(max_depth=depth).fingerprint()
+
+    threads = [threading.Thread(target=work, args=(d,)) for d in range(2, 8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[d] for d in range(2, 8)] == expected
+    assert card.reserved() == 0
 
 
-# -- arrays in device memory
+# -- CuPy
 
 
 def test_a_cupy_for_other_cards_is_refused(machine: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,5 +429,3 @@ def test_the_extras_bring_a_compiler() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for extra in ("cuda12", "cuda13"):
         assert all("[ctk]" in requirement for requirement in project["optional-dependencies"][extra])
-
-

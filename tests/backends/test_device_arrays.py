@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import gputree
 from tests.backends.cards import CARDS, COLUMNS, ROWS, Card, fit, open_card, table, use
-from tests.backends.conftest import require_compiler
+from tests.conftest import require_compiler
 from tests.emulator.driver import Emulator
 
 
@@ -179,6 +179,7 @@ def test_the_work_goes_where_the_table_is(card: Card, device: str) -> None:
 
 
 def test_a_table_on_another_device_is_refused(card: Card) -> None:
+    """By a backend that is already open, and gives its memory back."""
     if card.devices < 2:
         pytest.skip("expected: needs two CUDA devices, and this machine has one")
     X, y = table()
@@ -186,6 +187,8 @@ def test_a_table_on_another_device_is_refused(card: Card) -> None:
         on_device = card.xp.asarray(X)
     with pytest.raises(RuntimeError, match=r"X lies on device 1 .* give device='cuda:1'"):
         gputree.DecisionTreeClassifier(device="cuda:0").fit(on_device, y)
+    with card.xp.cuda.Device(0):
+        assert card.reserved() == 0
     assert gputree.DecisionTreeClassifier(device="cuda:1").fit(on_device, y).fingerprint() == fit("cpu").fingerprint()
 
 

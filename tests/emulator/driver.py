@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 
@@ -145,14 +146,23 @@ class Emulator:
     faults: Faults = field(default_factory=Faults)
     transfers: Transfers = field(default_factory=Transfers)
     counters: dict[str, Counters] = field(default_factory=lambda: defaultdict(Counters))
-    current_device: int = 0
 
     def __post_init__(self) -> None:
+        self._thread = threading.local()
         print(f"emulator seed {self.seed}")
         self._seeds = self.seed * 0x9E3779B97F4A7C15
         self.garbage = np.random.default_rng(self.seed)
         self.reserved = [0] * max(self.devices, 1)
         self.xp = ArrayModule(self)
+
+    @property
+    def current_device(self) -> int:
+        """Of the calling thread, as in CUDA."""
+        return int(getattr(self._thread, "device", 0))
+
+    @current_device.setter
+    def current_device(self, number: int) -> None:
+        self._thread.device = number
 
     def next_seed(self) -> int:
         self._seeds = (self._seeds + 0xD1342543DE82EF95) & _64_BITS

@@ -17,7 +17,9 @@ from gputree.core.target import Target
 
 BLOCK_BYTES = 1 << 28  # of raw values on the device at once
 COLUMN_BYTES = 1 << 31  # ... and of columns that are sorted
-WORDS = (2, 4, 8)  # of a record, four codes each but for the last, which holds the row's label
+PER_WORD = 4  # codes in a word of a record
+WORDS = (2, 4, 8)  # of a record; the last holds the row's label
+ENCODE_TILE = 1024  # rows of a block that encodes
 NOWHERE = np.int32(np.iinfo(np.int32).min)  # the place of no feature
 
 
@@ -54,7 +56,7 @@ class DeviceCodes:
 
 def record_words(n_bytes: int) -> int:
     """Words of a record: the fewest that hold all features beside the label, else those of a memory sector."""
-    return next((w for w in WORDS if n_bytes <= 4 * (w - 1)), WORDS[-1])
+    return next((w for w in WORDS if n_bytes <= PER_WORD * (w - 1)), WORDS[-1])
 
 
 def encode(driver: Driver, X: Any, cuts: tuple[Cuts, ...]) -> DeviceCodes:
@@ -66,7 +68,7 @@ def encode(driver: Driver, X: Any, cuts: tuple[Cuts, ...]) -> DeviceCodes:
     place = np.empty(n_codes.size, np.int32)
     place[small], place[large] = np.arange(small.size), ~np.arange(large.size)
     words = record_words(small.size)
-    groups = -(-small.size // (4 * (words - 1)))
+    groups = -(-small.size // (PER_WORD * (words - 1)))
     records = driver.empty((groups, n, words), np.uint32)
     wide = driver.empty((large.size, n), np.uint16)
     keys = [cut.values if cut.edges is None else cut.edges for cut in cuts]
@@ -76,7 +78,7 @@ def encode(driver: Driver, X: Any, cuts: tuple[Cuts, ...]) -> DeviceCodes:
     for block in row_blocks(driver, X):
         size, begin = block.size, np.int64(block.first)
         args = (*block.arguments, on_small, *ints(small.size), flat, ptr, records, *ints(words), *longs(n), begin)
-        work = -(-size // 1024) * -(-small.size // 4) * 256
+        work = -(-size // ENCODE_TILE) * -(-small.size // PER_WORD) * 256
         driver.launch(driver.kernel("encode", "encode_bytes"), work, 256, args)
         args = (*block.arguments, on_large, *ints(large.size), flat, ptr, wide, *longs(n), begin)
         driver.launch(driver.kernel("encode", "encode_wide"), size * large.size, 256, args)
@@ -139,7 +141,8 @@ def device_block(driver: Driver, X: Any) -> Block:
 def columns(driver: Driver, X: Any) -> Iterator[ARRAY]:
     """The columns of X one after another, f8 (n,) on the device; X is read once for a few of them."""
     n, n_features = X.shape
-    step = max(1, min(n_features, COLUMN_BYTES // max(1, 8 * n)))
+    room = min(COLUMN_BYTES, driver.free() // 6)  # two lots of columns and a sort at once
+    step = max(1, min(n_features, room // max(1, 8 * n)))
     for feature in range(0, n_features, step):
         count = min(step, n_features - feature)
         values = driver.empty((count, n), np.float64)

@@ -24,6 +24,7 @@ ARRAY = Any  # an array on the device
 OPTIONS = ("--fmad=false", "--std=c++17")  # contraction would round once where the CPU rounds twice
 KINDS = {TargetKind.COUNTS: 0, TargetKind.RAW_SUMS: 1, TargetKind.CENTRED_SUMS: 2}
 OLDEST = (7, 5)  # compute capability that CUDA 13 still serves
+COMPILER = "install CUDA's compiler and headers with pip install 'cupy-cuda13x[ctk]' (or 12x)"
 SHARED_BYTES = 48 << 10  # of a block without asking
 BLOCKS = 16  # blocks of a plain launch for every multiprocessor, at most
 
@@ -177,7 +178,8 @@ class Driver:
             raise
         except Exception as error:
             line = next(iter(str(error).splitlines()), type(error).__name__)
-            raise DeviceError(f"the kernels cannot be compiled for {self.sizes.name} ({line})") from error
+            what = f"the kernels cannot be compiled for {self.sizes.name} ({line})"
+            raise DeviceError(f"{what}: {COMPILER}, or use device='cpu'") from error
 
     def allow_shared(self, kernel: Any, nbytes: int) -> None:
         """Let a kernel take this much shared memory; asked once, for the call may wait for the device."""

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.gpu.driver import ARRAY, Flavour, ints, longs
-from gputree.backends.gpu.rows import launch_warps
+from gputree.backends.gpu.rows import WARPS, launch_warps
 from gputree.backends.gpu.tables import Cells, Chunk
 from gputree.core.forest import Test
 from gputree.core.schema import Kind
 from gputree.core.splits import Scan, Search
 
 NO_SCAN = 5
+MOST_BRANCHES = 1 << 16  # a column has fewer categories
 SUBSETS = (Scan.SUBSETS, Scan.ONE_SUBSET)
 CARRY_BYTES = 1 << 26  # running sums of all warps of a search
 BEST = np.dtype(
@@ -113,7 +114,7 @@ class Searcher:
     def order(self, cells: Cells) -> None:
         """Rank the categories of every pair that is searched by subsets."""
         driver, chunk = self.chunk.driver, self.chunk
-        value, order = (driver.empty(cells.n_cells, t) for t in (np.float64, np.uint32))
+        value, order = driver.empty(cells.n_cells, np.float64), driver.empty(cells.n_cells, np.uint32)
         ranked = driver.zeros(len(chunk.slots) * chunk.m, np.int32)
         _, mean, *_ = self.terms
         args = (*self.where(cells), mean, self.key, value, order, ranked)
@@ -140,19 +141,21 @@ class Searcher:
         driver, chunk, book = self.chunk.driver, self.chunk, self.chunk.shard.codes.on_device
         weight, mean, own, cancels = self.terms
         channels, pairs = chunk.shard.target.layout.n_channels, len(chunk.slots) * chunk.m
-        warps = max(4, min(pairs, CARRY_BYTES // (8 * channels), 64 * driver.sizes.multiprocessors) // 4 * 4)
+        warps = max(
+            WARPS, min(pairs, CARRY_BYTES // (8 * channels), 64 * driver.sizes.multiprocessors) // WARPS * WARPS
+        )
         args = (
             *(*self.where(cells), mean, self.key, *self.ranks(cells), self.stats, weight, own, cancels),
             *(driver.put(chunk.slots.bounds, np.float64), *self.limits(), self.scans.signs),
             *(book.values, book.edges, book.offset, book.exact, driver.empty(warps * channels, np.int64), self.best),
         )
-        driver.kernel("search", "search_cuts", self.flavour)((warps // 4,), (128,), args)
+        driver.kernel("search", "search_cuts", self.flavour)((warps // WARPS,), (32 * WARPS,), args)
 
     def branches(self, cells: Cells) -> None:
         """Search tests with a branch for each category."""
         driver, search = self.chunk.driver, self.scans.search
         weight, mean, own, cancels = self.terms
-        most = -1 if search.limits.max_branches is None else search.limits.max_branches
+        most = -1 if search.limits.max_branches is None else min(search.limits.max_branches, MOST_BRANCHES)
         args = (
             *(*self.where(cells), mean, self.stats, weight, own, cancels, *self.limits(), *longs(most)),
             *(*ints(search.criterion.two_branches), self.chunk.shard.codes.on_device.declared, self.best),

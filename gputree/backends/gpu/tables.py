@@ -14,6 +14,7 @@ from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs, starts
 from gputree.backends.gpu.shard import DeviceShard
 from gputree.backends.gpu.sizes import THREADS, TILE, plan
 from gputree.backends.protocol import DeviceError
+from gputree.core.schema import Kind
 from gputree.core.splits import Slots
 
 SPAN = 1024  # entries of a block of `make_cells`
@@ -137,8 +138,9 @@ class Chunk:
         first, end = driver.zeros(pairs, np.int64), driver.zeros(pairs, np.int64)
         code = driver.empty(n_entries, np.uint16)
         stats = driver.zeros(target.layout.n_channels * n_entries, target.cell)
-        kernels = (driver.kernel("histogram", n, target.flavour) for n in ("count_cells", "running_sums", "make_cells"))
-        count_cells, running_sums, make_cells = kernels
+        count_cells = driver.kernel("histogram", "count_cells", target.flavour)
+        running_sums = driver.kernel("histogram", "running_sums", target.flavour)
+        make_cells = driver.kernel("histogram", "make_cells", target.flavour)
         if spans:
             head = (keys, *longs(n_entries), *ints(row_bits), before)
             count_cells((spans,), (256,), head)
@@ -183,11 +185,14 @@ def chunks(shard: DeviceShard, slots: Slots, features: NDArray[np.int32], budget
     channels = shard.target.layout.n_channels * np.dtype(shard.target.cell).itemsize
     n_wide = int(((place < 0) & (place != NOWHERE)).any(axis=0).sum())
     rows = shard.size(slots.id)
-    nbytes = int(cell_of[-1]) * (channels + 12) + rows * n_wide * (channels + 40)
+    listed = np.where(known & (shard.codes.book.kind[np.where(known, lists, 0)] == Kind.CATEGORICAL), lists, -1)
+    branches = 2 * (1 + int(shard.codes.n_codes[listed[listed >= 0]].max(initial=0)))  # of a test that lists categories
+    nbytes = int(cell_of[-1]) * (channels + 12) + rows * n_wide * (channels + 40) + branches
     least = (KEY_BITS - 17 - max(1, int(shard.codes.n - 1).bit_length())) if n_wide else KEY_BITS
     most = min((1 << min(least, 62)) // max(features.shape[1], 1), 1 << 24)
     if most < 1:
-        raise DeviceError(f"{shard.codes.n} rows and {features.shape[1]} features are more than one sort can hold")
+        size = f"{shard.codes.n} rows and {features.shape[1]} features are more than one sort can hold"
+        raise DeviceError(f"{size}: fit on fewer, with max_bins=255, or on device='cpu'")
     total, first = np.cumsum(nbytes), 0
     while first < len(slots):
         before = int(total[first - 1]) if first else 0

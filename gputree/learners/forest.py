@@ -1,0 +1,362 @@
+"""What forests share: bags, one frontier for all trees, out-of-bag estimates, trees as views.
+
+May import everything below.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, ClassVar, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_matrix, hstack
+from sklearn.utils._param_validation import Interval, RealNotInt
+from sklearn.utils.validation import check_is_fitted
+
+from gputree.backends.arrays import in_kind, to_host
+from gputree.backends.protocol import Backend
+from gputree.core.bags import Bags, Draws, strata
+from gputree.core.criteria import Criterion
+from gputree.core.forest import Forest, joined
+from gputree.core.schema import Schema
+from gputree.core.target import Target, counting_rows
+from gputree.engine.grow import Watch, grow
+from gputree.engine.pruning import prune
+from gputree.engine.recipe import Recipe
+from gputree.learners.grower import Grower, Prepared, Rows
+from gputree.learners.parameters import TREE_CONSTRAINTS
+from gputree.learners.progress import reporter
+from gputree.learners.view import decreases, paths
+
+POSITIONS = 1 << 25  # rows in the bags of the trees that are grown together
+TREE_ATTRIBUTES = (
+    *("schema_", "layout_", "weight_unit_", "n_outputs_", "n_features_in_", "feature_names_in_", "max_features_"),
+    *("classes_", "n_classes_", "fit_info_"),
+)
+LEAVES = 1 << 26  # leaf numbers of rows x trees held at once
+FOREST_CONSTRAINTS: dict[str, Any] = {
+    **{name: rule for name, rule in TREE_CONSTRAINTS.items() if name != "splitter"},
+    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "bootstrap": ["boolean"],
+    "oob_score": ["boolean", callable],
+    "n_jobs": [Integral, None],
+    "warm_start": ["boolean"],
+    "max_samples": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(RealNotInt, 0.0, None, closed="neither"),
+        None,
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bagging:
+    """How the bags of a forest were drawn from the rows of its fit: what draws them again.
+
+    ``kept`` (n,) are the numbers of the rows of positive weight, ``size`` draws a bag, ``weight`` (n,) their
+    probabilities or None.
+    """
+
+    n_rows: int
+    kept: NDArray[np.int64] | None
+    size: int
+    weight: NDArray[np.float64] | None
+
+    def draws(self) -> Draws:
+        """The description that backends draw from."""
+        n = self.n_rows if self.kept is None else self.kept.size
+        return strata(None, n, np.array([self.size], np.int64), self.weight, True)
+
+    def original(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers in the table that was given."""
+        return rows if self.kept is None else self.kept[rows]
+
+
+class Trees(Sequence[Any]):
+    """The trees of a forest as estimators, made when they are asked for."""
+
+    def __init__(self, forest: BaseForest) -> None:
+        self._forest = forest
+
+    def __len__(self) -> int:
+        return int(self._forest.forest_.roots.size)
+
+    @overload
+    def __getitem__(self, i: int) -> Any: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Any]: ...
+    def __getitem__(self, i: int | slice) -> Any:
+        if isinstance(i, slice):
+            return [self[t] for t in range(*i.indices(len(self)))]
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"tree {i} does not exist; there are {len(self)}")
+        return self._forest._tree(i % len(self))
+
+
+class BaseForest(Grower):
+    """Many trees on drawn rows, with features drawn in every node."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = FOREST_CONSTRAINTS
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            As in `DecisionTreeClassifier.fit`.
+        y : array-like of shape (n_rows,) or (n_rows, n_outputs)
+            Labels of any sortable type, or finite numbers.
+        sample_weight : array-like of shape (n_rows,), optional
+            Finite weights >= 0, not all 0. With ``bootstrap=True`` the probabilities of the draws, else the weights of
+            the rows in every tree.
+
+        Returns
+        -------
+        self
+        """
+        begin = time.perf_counter()
+        old = self._kept_trees()
+        ready = self._prepare(X, y, sample_weight)
+        watch = reporter(begin) if self.verbose else None
+
+        def work(ready: Prepared) -> None:
+            self._keep(self._grown_on(ready, watch, old), ready.rows.target)
+            self._score_out_of_bag(ready)
+
+        ready = self._finish(ready, work)
+        self.fit_info_ = self._fit_info(begin, ready)
+        return self
+
+    def _kept_trees(self) -> Forest | None:
+        """The trees that a warm start goes on from; otherwise forget them."""
+        if self.warm_start and hasattr(self, "forest_"):
+            if self.n_estimators < self.forest_.roots.size:
+                raise ValueError(
+                    f"n_estimators={self.n_estimators} must be larger or equal to the {self.forest_.roots.size} trees "
+                    "that are there when warm_start==True"
+                )
+            return self.forest_
+        self.__dict__.pop("forest_", None)
+        return None
+
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
+        """Validate; the rows of positive weight, and how bags are drawn from them."""
+        if self.oob_score and not self.bootstrap:
+            raise ValueError("Out of bag estimation only available if bootstrap=True")
+        if self.max_samples is not None and not self.bootstrap:
+            raise ValueError("`max_sample` cannot be set if `bootstrap=False`: a tree then has all rows; leave it out")
+        return super()._prepare(X, y, sample_weight)
+
+    def _rows(
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+    ) -> Rows:
+        """Leave out the rows of weight 0; of drawn rows the weights are probabilities."""
+        if not self.bootstrap:
+            self.bagging_: Bagging | None = None
+            return super()._rows(X, labels, weight, criterion)
+        n, kept = X.shape[0], None
+        size = draws_of_a_bag(self.max_samples, n, weight)
+        if weight is not None and not weight.all():
+            kept = np.flatnonzero(weight)
+            X, labels, weight = to_host(X)[kept], labels[kept], weight[kept]
+        self.bagging_ = Bagging(n, kept, size, weight)
+        return Rows(X, counting_rows(self._bag_target(labels, criterion, size)), X.shape[0], size)
+
+    @abstractmethod
+    def _bag_target(self, labels: NDArray[Any], criterion: Criterion, draws: int) -> Target:
+        """Channels of rows that are drawn so often in all."""
+
+    def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
+        """The recipe of every tree."""
+        recipe = super()._recipe(criterion, rows, schema)
+        draws = None if self.bagging_ is None else self.bagging_.draws()
+        return replace(recipe, sampler=replace(recipe.sampler, draws=draws))
+
+    def _grown_on(self, ready: Prepared, watch: Watch | None, old: Forest | None) -> Forest:
+        """Encode, and grow the trees that are not there yet, some together."""
+        have = 0 if old is None else old.roots.size
+        wanted = self.n_estimators - have
+        if not wanted and old is not None:
+            warnings.warn("Warm-start fitting without increasing n_estimators does not fit new trees.", stacklevel=5)
+            return old
+        backend, rows, recipe = ready.backend, ready.rows, ready.recipe
+        X = rows.X if backend.device != "cpu" else to_host(rows.X)
+        codes = backend.encode(X, self._edges(backend, replace(rows, X=X), self.schema_))
+        bag = rows.n_rows if recipe.sampler.draws is None else min(recipe.sampler.draws.total, rows.n_rows)
+        together = max(1, POSITIONS // max(bag, 1))
+        parts = [] if old is None else [old]
+        for first in range(have, have + wanted, together):
+            n_trees = min(together, have + wanted - first)
+            own = replace(recipe, sampler=replace(recipe.sampler, first=first, n_trees=n_trees))
+            parts.append(self._pruned(grow(backend, codes, rows.target, own, self._forest_seed(), watch), rows.target))
+        return joined(parts)
+
+    def _pruned(self, forest: Forest, target: Target) -> Forest:
+        """Every tree cut back by itself."""
+        if self.ccp_alpha <= 0.0:
+            return forest
+        trees = [forest.tree(t) for t in range(forest.roots.size)]
+        return joined([prune(tree, target.layout.weight(tree.stats.T), self.ccp_alpha) for tree in trees])
+
+    def _forest_seed(self) -> int:
+        """The seed of all trees, the same in a warm start."""
+        if not (self.warm_start and hasattr(self, "forest_")):
+            self.seed_ = self._seed()
+        return self.seed_
+
+    # -- trees
+
+    @property
+    def estimators_(self) -> Trees:
+        """The trees, each made when it is asked for."""
+        check_is_fitted(self, "forest_")
+        return Trees(self)
+
+    @property
+    def estimator_(self) -> Any:
+        """A tree without a fit."""
+        return self._tree_class()()
+
+    @abstractmethod
+    def _tree_class(self) -> Any:
+        """The estimator of single trees."""
+
+    def _tree(self, t: int) -> Any:
+        """Tree t as an estimator."""
+        cls = self._tree_class()
+        names = cls().get_params().keys() & self.get_params().keys()
+        model = cls(**{name: getattr(self, name) for name in names - {"random_state"}}, random_state=self.seed_)
+        for name in (
+            "schema_",
+            "layout_",
+            "weight_unit_",
+            "n_outputs_",
+            "n_features_in_",
+            "max_features_",
+            "fit_info_",
+        ):
+            setattr(model, name, getattr(self, name))
+        for name in ("classes_", "n_classes_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        model.forest_ = self.forest_.tree(t).lock()
+        return model
+
+    @property
+    def estimators_samples_(self) -> list[NDArray[np.int64]]:
+        """Rows of every tree in the order of their draws, drawn anew at each call."""
+        check_is_fitted(self, "forest_")
+        return [self._bag(t) for t in range(self.forest_.roots.size)]
+
+    def _bag(self, t: int) -> NDArray[np.int64]:
+        """Rows of one tree's bag, as they were given."""
+        if self.bagging_ is None:
+            return np.arange(self.n_rows_)
+        return self.bagging_.original(Bags(1, t, self.seed_, self.bagging_.draws()).drawn(0))
+
+    # -- prediction
+
+    def _sums(self, X: Any, forest: Forest, check_input: bool = True) -> NDArray[np.float64]:
+        """Leaf values of all trees, added in order, f8 (n, O)."""
+        X = self._read(X, check_input)
+        return self._predicted(X, lambda backend, rows: backend.predict(forest, rows))
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Leaf of every row in every tree, int64 (n_rows, n_trees), numbered inside the tree."""
+        leaves = self._leaves(X).astype(np.int64) - self.forest_.roots
+        given: NDArray[np.int64] = in_kind(leaves, X)
+        return given
+
+    def decision_path(self, X: Any) -> tuple[csr_matrix, NDArray[np.int64]]:
+        """Nodes that every row passes, csr (n_rows, nodes of all trees), and where each tree's columns begin."""
+        leaves = self._leaves(X)
+        ptr = np.append(self.forest_.roots, self.forest_.n_nodes).astype(np.int64)
+        trees = [paths(self.forest_.tree(t), leaves[:, t] - self.forest_.roots[t]) for t in range(leaves.shape[1])]
+        return csr_matrix(hstack(trees, format="csr")), ptr
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Mean over trees of the shares of their impurity decrease by feature, (n_features,), of sum 1.
+
+        All 0 if no tree has a split. Biased towards columns of many distinct values.
+        """
+        check_is_fitted(self, "forest_")
+        forest, n_trees = self.forest_, self.forest_.roots.size
+        decrease = np.maximum(decreases(forest, self.layout_.weight(forest.stats.T)), 0.0)
+        tree = np.repeat(np.arange(n_trees), np.diff(forest.roots, append=forest.n_nodes))
+        inner = np.flatnonzero(forest.feature >= 0)
+        total = np.zeros((n_trees, self.n_features_in_))
+        np.add.at(total, (tree[inner], forest.feature[inner]), decrease[inner])
+        whole = total.sum(axis=1)
+        mean = (total[whole > 0] / whole[whole > 0, None]).sum(axis=0)
+        shares: NDArray[np.float64] = mean / mean.sum() if mean.any() else mean
+        return shares
+
+    # -- out of bag
+
+    def _score_out_of_bag(self, ready: Prepared) -> None:
+        """Set what `oob_score` asks for."""
+        self.n_rows_ = ready.rows.n_rows if self.bagging_ is None else self.bagging_.n_rows
+        if self.oob_score and self.bagging_ is not None:
+            mean = self._out_of_bag(ready.backend, ready.rows.X, self.bagging_)
+            self._keep_out_of_bag(mean, ready.rows.target, self.bagging_)
+
+    def _out_of_bag(self, backend: Backend, X: Any, bagging: Bagging) -> NDArray[np.float64]:
+        """Mean leaf value of the trees whose bags lack a row, f8 (rows of positive weight, O), NaN where none does."""
+        forest, n, draws = self.forest_, X.shape[0], bagging.draws()
+        total, count = np.zeros((n, forest.value.shape[1])), np.zeros(n)
+        X = X if backend.device != "cpu" else to_host(X)
+        step = max(1, LEAVES // n)
+        for first in range(0, forest.roots.size, step):
+            trees = range(first, min(first + step, forest.roots.size))
+            part = joined([forest.tree(t) for t in trees])
+            leaves = backend.apply(part, X)
+            for column, t in enumerate(trees):
+                out = np.bincount(Bags(1, t, self.seed_, draws).drawn(0), minlength=n) == 0
+                total[out] += self._votes(part)[leaves[out, column]]
+                count[out] += 1
+        if not count.all():
+            warnings.warn(
+                f"{int((count == 0).sum())} of {n} rows are in every bag and have no out-of-bag estimate (NaN); more "
+                "trees would give them one",
+                stacklevel=5,
+            )
+        with np.errstate(invalid="ignore"):
+            mean: NDArray[np.float64] = total / np.where(count, count, np.nan)[:, None]
+        return mean
+
+    def _votes(self, forest: Forest) -> NDArray[np.float64]:
+        """What each node of a tree adds to a prediction."""
+        return forest.value
+
+    @abstractmethod
+    def _keep_out_of_bag(self, mean: NDArray[np.float64], target: Target, bagging: Bagging) -> None:
+        """Set the attributes of out-of-bag estimates from means (rows of positive weight, O)."""
+
+
+def spread(mean: NDArray[np.float64], bagging: Bagging) -> NDArray[np.float64]:
+    """Estimates of the rows that were given; those of weight 0 took no part and have none."""
+    if bagging.kept is None:
+        return mean
+    full = np.full((bagging.n_rows, mean.shape[1]), np.nan)
+    full[bagging.kept] = mean
+    return full
+
+
+def draws_of_a_bag(max_samples: Any, n: int, weight: NDArray[np.float64] | None) -> int:
+    """``max_samples`` as a number: all rows by default; a share is one of the weight of all rows."""
+    if max_samples is None:
+        return n
+    if isinstance(max_samples, Integral):
+        return int(max_samples)
+    return max(1, int((n if weight is None else float(weight.sum())) * max_samples))
+
+
+Score = Callable[[NDArray[Any], NDArray[Any]], float]

@@ -1,0 +1,113 @@
+"""Forests that vote and forests of means. May import everything below."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from gputree.backends.arrays import in_kind
+from gputree.core.criteria import Criterion
+from gputree.core.forest import Forest
+from gputree.core.target import Target, class_target, sum_target
+from gputree.learners.forest import FOREST_CONSTRAINTS, Bagging, BaseForest, spread
+from gputree.learners.tasks import ClassifierTask, RegressorTask
+
+Score: TypeAlias = "bool | Callable[[NDArray[Any], NDArray[Any]], float]"
+
+
+class ForestClassifier(ClassifierTask, BaseForest):
+    """Forests that vote on classes."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **FOREST_CONSTRAINTS,
+        "class_weight": [dict, list, StrOptions({"balanced"}), None],
+        "voting": [StrOptions({"soft", "hard"})],
+    }
+
+    def predict_proba(self, X: Any) -> Any:
+        """Mean class shares of the leaves, or with ``voting="hard"`` shares of the trees' votes.
+
+        Returns
+        -------
+        float64 array (n_rows, n_classes), or a list of them for several outputs
+            Columns in the order of ``classes_``.
+        """
+        shares = self._by_output(self._shares(X))
+        return [in_kind(p, X) for p in shares] if isinstance(shares, list) else in_kind(shares, X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class of the largest share, the first among equals: (n_rows,), or (n_rows, n_outputs)."""
+        labels: NDArray[Any] = in_kind(self._labels(self._shares(X)), X)
+        return labels
+
+    def _shares(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
+        """Means over the trees."""
+        check_is_fitted(self, "forest_")
+        voting = replace(self.forest_, value=self._votes(self.forest_))
+        shares: NDArray[np.float64] = self._sums(X, voting, check_input) / self.forest_.roots.size
+        return shares
+
+    def _votes(self, forest: Forest) -> NDArray[np.float64]:
+        """Class shares of the nodes, or 1 for their largest class, the first among equals."""
+        if self.voting == "soft":
+            return forest.value
+        votes = np.zeros(forest.value.shape)
+        first = 0
+        for size in self.layout_.sizes:
+            largest = forest.value[:, first : first + size].argmax(axis=1)
+            votes[np.arange(votes.shape[0]), first + largest] = 1.0
+            first += size
+        return votes
+
+    def _bag_target(self, labels: NDArray[Any], criterion: Criterion, draws: int) -> Target:
+        """Label counts of rows without weights."""
+        return class_target(labels, tuple(c.size for c in self._class_lists()), None)
+
+    def _keep_out_of_bag(self, mean: NDArray[np.float64], target: Target, bagging: Bagging) -> None:
+        """Shares and accuracy of the trees that have not seen a row."""
+        shares = self._by_output(spread(mean, bagging))
+        self.oob_decision_function_ = np.stack(shares, axis=2) if isinstance(shares, list) else shares
+        known = ~np.isnan(mean[:, 0])
+        assert target.labels is not None
+        truth = [c.take(n[known]) for c, n in zip(self._class_lists(), target.labels, strict=True)]
+        found = self._labels(mean[known])
+        score = accuracy_score if self.oob_score is True else self.oob_score
+        if len(truth) == 1:
+            self.oob_score_ = float(score(truth[0], found))
+        else:
+            self.oob_score_ = float(np.mean([score(t, f) for t, f in zip(truth, found.T, strict=True)]))
+
+
+class ForestRegressor(RegressorTask, BaseForest):
+    """Forests of means."""
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Mean of the trees' leaf means, float64 (n_rows,), or (n_rows, n_outputs)."""
+        check_is_fitted(self, "forest_")
+        mean = self._sums(X, self.forest_) / self.forest_.roots.size
+        means: NDArray[np.float64] = in_kind(mean[:, 0] if self.n_outputs_ == 1 else mean, X)
+        return means
+
+    def _bag_target(self, labels: NDArray[Any], criterion: Criterion, draws: int) -> Target:
+        """Sums of rows without weights."""
+        if self.criterion == "poisson":
+            self._check_counts(labels)
+        return sum_target(labels, criterion, None, draws)
+
+    def _keep_out_of_bag(self, mean: NDArray[np.float64], target: Target, bagging: Bagging) -> None:
+        """Means and R^2 of the trees that have not seen a row."""
+        whole = spread(mean, bagging)
+        self.oob_prediction_ = whole[:, 0] if whole.shape[1] == 1 else whole
+        known = ~np.isnan(mean[:, 0])
+        assert target.sums is not None
+        truth, found = target.sums.y.T[known], mean[known]
+        if truth.shape[1] == 1:
+            truth, found = truth[:, 0], found[:, 0]
+        self.oob_score_ = float((r2_score if self.oob_score is True else self.oob_score)(truth, found))

@@ -1,0 +1,238 @@
+"""Random forests: docstring and parameters each. May import everything below."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gputree.learners.forest_tasks import ForestClassifier, ForestRegressor, Score
+from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
+
+
+class RandomForestClassifier(ForestClassifier):
+    """A forest of classification trees on drawn rows.
+
+    Every tree has a bag of rows drawn with replacement and tries ``max_features`` features in a node, drawn anew, and
+    the next ones while none of them gives a split. Draws are a hash of the seed and the tree's number, so a tree is
+    the same whether it is grown alone, in any batch or later.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Trees.
+    criterion, max_depth, min_samples_split, ... : as in `DecisionTreeClassifier`
+        The same names and meanings. Of the default ``max_features="sqrt"``, 1.0 means all features.
+    bootstrap : bool, default=True
+        Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
+        ``class_weight`` are the probabilities of the draws.
+    oob_score : bool or callable, default=False
+        Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
+    n_jobs : int, optional
+        Threads; it cannot change the result, and NumPy uses one.
+    warm_start : bool, default=False
+        Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
+    max_samples : int or float, optional
+        Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights.
+    voting : {"soft", "hard"}, default="soft"
+        Mean class shares of the leaves, or one vote a tree.
+    device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
+        Where to grow and to predict. Bags are not drawn on a GPU yet: with ``bootstrap=True`` it is the CPU.
+
+    Attributes
+    ----------
+    estimators_ : sequence of `DecisionTreeClassifier`
+        The trees, made when they are asked for.
+    estimators_samples_ : list of int64 arrays
+        Rows of every bag, drawn anew at each call.
+    oob_decision_function_, oob_score_
+        With ``oob_score``: estimates, NaN where a row is in every bag, and the score over the others.
+    forest_ : Forest
+        All fitted arrays.
+
+    References
+    ----------
+    Breiman (2001), "Random forests", Machine Learning 45:5-32. Shalev-Shwartz and Ben-David (2014), "Understanding
+    Machine Learning", 18.3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gputree import RandomForestClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = RandomForestClassifier(10).fit(X, y)
+    >>> len(model.estimators_)
+    10
+    """
+
+    splitter: ClassVar[str] = "best"
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: str = "gini",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: float | str | None = "sqrt",
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        bootstrap: bool = True,
+        oob_score: Score = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        class_weight: Any = None,
+        ccp_alpha: float = 0.0,
+        max_samples: float | None = None,
+        monotonic_cst: ArrayLike | None = None,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        categories: dict[Any, Any] | None = None,
+        categorical_split: str = "binary",
+        unknown: str = "majority",
+        max_bins: int | str = "auto",
+        voting: str = "soft",
+        device: str = "auto",
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.bootstrap = bootstrap
+        self.oob_score = oob_score
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.class_weight = class_weight
+        self.ccp_alpha = ccp_alpha
+        self.max_samples = max_samples
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.categories = categories
+        self.categorical_split = categorical_split
+        self.unknown = unknown
+        self.max_bins = max_bins
+        self.voting = voting
+        self.device = device
+
+    def _tree_class(self) -> Any:
+        """DecisionTreeClassifier."""
+        return DecisionTreeClassifier
+
+
+class RandomForestRegressor(ForestRegressor):
+    """A forest of regression trees on drawn rows; see `RandomForestClassifier`.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Trees.
+    criterion, max_depth, min_samples_split, ... : as in `DecisionTreeRegressor`
+        The same names and meanings. Of the default ``max_features=1.0``, 1.0 means all features.
+    bootstrap : bool, default=True
+        Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
+        ``class_weight`` are the probabilities of the draws.
+    oob_score : bool or callable, default=False
+        Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
+    n_jobs : int, optional
+        Threads; it cannot change the result, and NumPy uses one.
+    warm_start : bool, default=False
+        Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
+    max_samples : int or float, optional
+        Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights.
+    device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
+        Where to grow and to predict. Bags are not drawn on a GPU yet: with ``bootstrap=True`` it is the CPU.
+
+    Attributes
+    ----------
+    estimators_ : sequence of `DecisionTreeRegressor`
+        The trees, made when they are asked for.
+    estimators_samples_ : list of int64 arrays
+        Rows of every bag, drawn anew at each call.
+    oob_prediction_, oob_score_
+        With ``oob_score``: estimates, NaN where a row is in every bag, and the score over the others.
+    forest_ : Forest
+        All fitted arrays.
+
+    References
+    ----------
+    Breiman (2001), "Random forests", Machine Learning 45:5-32.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from gputree import RandomForestRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = RandomForestRegressor(10).fit(X, y)
+    >>> len(model.estimators_)
+    10
+    """
+
+    splitter: ClassVar[str] = "best"
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: str = "squared_error",
+        max_depth: int | None = None,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: float | str | None = 1.0,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        bootstrap: bool = True,
+        oob_score: Score = False,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        warm_start: bool = False,
+        ccp_alpha: float = 0.0,
+        max_samples: float | None = None,
+        monotonic_cst: ArrayLike | None = None,
+        categorical_features: ArrayLike | str | None = "from_dtype",
+        categories: dict[Any, Any] | None = None,
+        categorical_split: str = "binary",
+        unknown: str = "majority",
+        max_bins: int | str = "auto",
+        device: str = "auto",
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.bootstrap = bootstrap
+        self.oob_score = oob_score
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+        self.ccp_alpha = ccp_alpha
+        self.max_samples = max_samples
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.categories = categories
+        self.categorical_split = categorical_split
+        self.unknown = unknown
+        self.max_bins = max_bins
+        self.device = device
+
+    def _tree_class(self) -> Any:
+        """DecisionTreeRegressor."""
+        return DecisionTreeRegressor
