@@ -19,9 +19,8 @@ import contextlib
 import io
 import math
 import sys
-from collections.abc import Callable
 from dataclasses import astuple, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -237,8 +236,7 @@ def move_rows(level: Level) -> Traffic:
 
 def sectors(level: Level) -> dict[str, float]:
     """Bytes that memory moves for the rows of a level by kernel, and for its table."""
-    how = level.shared
-    parts = how.parts if how else 1
+    parts = level.shared.parts if level.shared else 1
     return {
         # the label is in the record; each part of the features or classes reads row word and record again
         "count": level.rows * parts * (WORD + SECTOR),
@@ -351,46 +349,37 @@ def line(level: Level, found: dict[str, Traffic] | None) -> str:
     said, adds, memory = model(level), level.rows * level.features, sectors(level)
     seen = said if found is None else found
     nbytes, atomics = total(seen).nbytes, total(seen).global_atomics
-    ratios = [f"{a / b:.2f}" for a, b in ((total(said).nbytes, nbytes), (total(said).global_atomics, atomics))]
-    if found is None:
-        ratios = ["not run", "not run"]
-    per_row = [f"{x / level.rows:,.0f}" for x in (nbytes, seen["count"].nbytes)]
-    table = memory.pop("table")
-    per_row_sectors = [f"{x / level.rows:,.0f}" for x in (sum(memory.values()), table)]
+    pairs = (total(said).nbytes, nbytes), (total(said).global_atomics, atomics)
+    ratios = [f"{a / b:.2f}" if found else "not run" for a, b in pairs]
+    counts = nbytes, seen["count"].nbytes, sum(memory.values()) - memory["table"], memory["table"]
+    per_row = [f"{x / level.rows:,.0f}" for x in counts]
     where = f"shared x {level.shared.parts}" if level.shared else "global"
-    cells = [f"{level.rows:,}", f"{level.classes:,}", where, per_row[0], ratios[0], per_row[1], *per_row_sectors]
+    cells = [f"{level.rows:,}", f"{level.classes:,}", where, per_row[0], ratios[0], *per_row[1:]]
     cells += [f"{FLOOR:,}", f"{total(seen).shared_atomics / adds:,.2f}", f"{atomics / adds:,.2f}", ratios[1]]
     return f"| {' | '.join(cells)} |"
 
 
-def numbers(least: int) -> Callable[[str], list[int]]:
-    """A reader of numbers with commas between them."""
-
-    def read(text: str) -> list[int]:
-        parts = text.split(",")
-        if not all(part.strip().isdecimal() and int(part) >= least for part in parts):
-            raise argparse.ArgumentTypeError(f"{text!r} must be whole numbers of at least {least}, as 2000,20000")
-        return [int(part) for part in parts]
-
-    return read
+def numbers(least: int, text: str) -> list[int]:
+    """Numbers with commas between them."""
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() and int(part) >= least for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} must be whole numbers of at least {least}, as 2000,20000")
+    return [int(part) for part in parts]
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser("python -m benchmarks.traffic", description=__doc__, formatter_class=layout)
-    told = ",".join(map(str, ROWS)), ",".join(map(str, CLASSES))
-    also = f"default: {told[0]}, and the model alone at {MODEL_ROWS:,}"
-    parser.add_argument("--rows", type=numbers(100), metavar="N,N", help=f"rows of the table, at least 100 ({also})")
-    parser.add_argument(
-        "--classes", type=numbers(2), metavar="N,N", default=CLASSES, help=f"at least 2 (default: {told[1]})"
-    )
+    name, layout = "python -m benchmarks.traffic", argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(name, description=__doc__, formatter_class=layout)
+    rows, classes = (",".join(map(str, some)) for some in (ROWS, CLASSES))
+    rows += f", and {MODEL_ROWS:,} by the model alone"
+    parser.add_argument("--rows", type=partial(numbers, 100), help=f"at least 100 (default: {rows})")
+    parser.add_argument("--classes", type=partial(numbers, 2), default=CLASSES, help=f"at least 2 (default: {classes})")
     return parser.parse_args(argv)
 
 
 def main(argv: list[str] | None = None) -> int:
     options = arguments(argv)
-    from tests.emulator.compiler import find_compiler  # in a checkout only
-    from tests.emulator.errors import CompilerMissing
+    from tests.emulator.compiler import CompilerMissing, find_compiler  # in a checkout only
 
     try:
         find_compiler()
@@ -398,12 +387,10 @@ def main(argv: list[str] | None = None) -> int:
         print(f"nothing can be counted: {missing}", file=sys.stderr)
         return 2
     print(HEAD)
-    for rows in options.rows or ROWS:
-        for classes in options.classes:
-            level = Level(rows, classes)
-            with contextlib.redirect_stdout(io.StringIO()):  # the emulator's seed, which its errors tell again
-                found = measure(level)
-            print(line(level, found), flush=True)
+    for level in (Level(rows, classes) for rows in options.rows or ROWS for classes in options.classes):
+        with contextlib.redirect_stdout(io.StringIO()):  # the emulator's seed, which its errors tell again
+            found = measure(level)
+        print(line(level, found), flush=True)
     for classes in () if options.rows else options.classes:
         print(line(Level(MODEL_ROWS, classes), None))
     return 0

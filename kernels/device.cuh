@@ -1,6 +1,7 @@
 // What only a GPU needs: positions in a launch, warp sums, searches, the channels of a row. See common.cuh for the rest.
 //
-// A module is specialised by -DGT_KIND (what the channels mean) and -DGT_WEIGHTED (rows weigh 1, or `units`).
+// A module is specialised by -DGT_KIND (what the channels mean) and -DGT_WEIGHTED (0: a row weighs 1 and counts once; 1:
+// it weighs `units` and counts `times`, where there are such arrays, and a channel counts rows).
 
 #pragma once
 
@@ -114,12 +115,14 @@ static __device__ __forceinline__ int gt_byte_label(const unsigned* records, int
     return (int)records[(group * n + row + 1) * words - 1];
 }
 
-// What a row adds to the channels of its node: calls add(channel, value). `sizes` i4 (O,): classes of each output.
+// What the row at position p of `rows` adds to the channels of its node: calls add(channel, value). `sizes` i4 (O,):
+// classes of each output; how & 1: there are units, how & 2: there are times.
 template <class Add>
-static __device__ __forceinline__ void gt_channels(gt_i64 row, gt_i64 n, int outputs, const int* sizes,
+static __device__ __forceinline__ void gt_channels(gt_i64 row, gt_i64 p, gt_i64 n, int outputs, const int* sizes,
                                                    const int* labels, const gt_i64* units, const gt_i64* values,
-                                                   Add add) {
-    const gt_i64 weight = GT_WEIGHTED ? units[row] : 1;
+                                                   const unsigned* times, int how, Add add) {
+    const gt_i64 often = GT_WEIGHTED && how & 2 ? times[p] : 1;
+    const gt_i64 weight = GT_WEIGHTED && how & 1 ? units[row] * often : often;
     int channel = 0;
     if (GT_KIND == GT_COUNTS) {
         for (int o = 0; o < outputs; ++o) {
@@ -128,7 +131,7 @@ static __device__ __forceinline__ void gt_channels(gt_i64 row, gt_i64 n, int out
         }
     } else {
         add(0, weight);
-        for (int o = 0; o < outputs; ++o) add(1 + o, values[(gt_i64)o * n + row]);
+        for (int o = 0; o < outputs; ++o) add(1 + o, values[(gt_i64)o * n + row] * often);
         channel = 1 + outputs;
     }
     if (GT_WEIGHTED) add(channel, (gt_i64)1);

@@ -59,6 +59,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
                  const int* cell_of,       // IN (m + 1,)
                  int codes, int features, int own, int channels, int columns, int shares,
                  int outputs, const int* sizes, const int* labels, const gt_i64* units, const gt_i64* values,
+                 const unsigned* times, int how,
                  int n_channels,
                  gt_cell* table) {         // OUT
     extern __shared__ unsigned cells[];
@@ -86,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
             if (GT_WHOLE && outputs == 1)  // the label is in the record
                 add(gt_byte_label(records, words, n, row, place), 1);
             else
-                gt_channels(row, n, outputs, sizes, labels, units, values, add);
+                gt_channels(row, p, n, outputs, sizes, labels, units, values, times, how, add);
         }
         __syncthreads();  // rows are added
         gt_flush(cells, n_cells, channels, columns, features, table + slot * cell_of[m] * n_channels, cell_of + first,
@@ -109,12 +110,12 @@ extern "C" __global__ void __launch_bounds__(256)
                  int lists, int m,
                  const int* cell_of,       // IN (m + 1,)
                  int outputs, const int* sizes, const int* labels, const gt_i64* units, const gt_i64* values,
+                 const unsigned* times, int how,
                  int n_channels,
                  gt_cell* table) {         // OUT
     for (gt_i64 i = GT_THREAD; i < row_ptr[k] * m; i += GT_THREADS) {
-        const gt_i64 p = i / m;
-        const int s = gt_find(row_ptr, k, p), j = (int)(i % m);
-        const gt_i64 slot = slot_of[s], row = rows[start[s] + (p - row_ptr[s])];
+        const int s = gt_find(row_ptr, k, i / m), j = (int)(i % m);
+        const gt_i64 slot = slot_of[s], p = start[s] + (i / m - row_ptr[s]), row = rows[p];
         const int place = place_of[(lists > 1 ? slot * m : 0) + j];
         if (place < 0) continue;
         const int code = gt_byte_code(records, words, n, row, place), width = cell_of[j + 1] - cell_of[j];
@@ -123,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(256)
         if (GT_WHOLE && outputs == 1)  // the label is in the record
             add(gt_byte_label(records, words, n, row, place), 1);
         else
-            gt_channels(row, n, outputs, sizes, labels, units, values, add);
+            gt_channels(row, p, n, outputs, sizes, labels, units, values, times, how, add);
     }
 }
 
@@ -131,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 #define GT_NO_KEY 0xFFFFFFFFFFFFFFFFULL  // of an entry that belongs to no pair of this table: sorts last
 
-// One entry for every row and picked feature of each slot: key = (pair, code, row), pair = slot * m + number.
+// One entry for every row and picked feature of each slot: key = (pair, code, position), pair = slot * m + number.
 // Grid: any; a thread takes entries. Sort the keys afterwards.
 extern "C" __global__ void __launch_bounds__(256)
     make_keys(const unsigned short* wide,    // IN (n_wide, n)
@@ -144,59 +145,49 @@ extern "C" __global__ void __launch_bounds__(256)
               const int* place_of,           // IN (lists, m) ~place of a feature of two bytes, others are left out
               int lists, int m,
               const int* pick,               // IN (picks,) numbers of the features to look at
-              int picks, int row_bits,
+              int picks, int bits,
               gt_u64* keys) {                // OUT (rows * picks,)
     for (gt_i64 i = GT_THREAD; i < row_ptr[k] * picks; i += GT_THREADS) {
         const int s = gt_find(row_ptr, k, i / picks);
         const gt_i64 e = i - row_ptr[s] * picks, size = row_ptr[s + 1] - row_ptr[s], slot = slot_of[s];
         const int j = pick[e / size];  // feature by feature: neighbouring threads read neighbouring rows
         const int place = place_of[(lists > 1 ? slot * m : 0) + j];
-        const gt_i64 row = rows[start[s] + e % size];
+        const gt_i64 p = start[s] + e % size;
         const bool here = place < 0 && place != GT_NOWHERE;
-        const gt_u64 code = here ? wide[(gt_i64)~place * n + row] : 0;
-        keys[i] = here ? ((gt_u64)(slot * m + j) << 16 | code) << row_bits | (gt_u64)row : GT_NO_KEY;
+        const gt_u64 code = here ? wide[(gt_i64)~place * n + rows[p]] : 0;
+        keys[i] = here ? ((gt_u64)(slot * m + j) << 16 | code) << bits | (gt_u64)p : GT_NO_KEY;
     }
 }
 
 enum { GT_SPAN = 1024 };  // entries of a block: 256 threads, four each
 
 // Whether entry i begins a cell.
-static __device__ __forceinline__ int gt_begins(const gt_u64* keys, gt_i64 i, gt_i64 n_entries, int row_bits) {
+static __device__ __forceinline__ int gt_begins(const gt_u64* keys, gt_i64 i, gt_i64 n_entries, int bits) {
     if (i >= n_entries || keys[i] == GT_NO_KEY) return 0;
-    return i == 0 || keys[i] >> row_bits != keys[i - 1] >> row_bits;
+    return i == 0 || keys[i] >> bits != keys[i - 1] >> bits;
 }
 
 // Cells that begin in each span. NumPy: add.reduceat(begins, arange(0, n, GT_SPAN)). Grid: (spans).
 extern "C" __global__ void __launch_bounds__(256)
     count_cells(const gt_u64* keys,  // IN (n_entries,) sorted
-                gt_i64 n_entries, int row_bits,
+                gt_i64 n_entries, int bits,
                 gt_i64* before) {    // OUT (spans + 1,): the count of a span at 1 + span
     int count = 0;
     for (int round = 0; round < 4; ++round) {
         const gt_i64 i = (gt_i64)blockIdx.x * GT_SPAN + round * 256 + threadIdx.x;
-        count += __syncthreads_count(gt_begins(keys, i, n_entries, row_bits));
+        count += __syncthreads_count(gt_begins(keys, i, n_entries, bits));
     }
     if (threadIdx.x == 0) before[1 + blockIdx.x] = count;
-}
-
-// Running sums in place. NumPy: x[:] = cumsum(x). Grid: (1), one warp.
-extern "C" __global__ void __launch_bounds__(32)
-    running_sums(gt_i64* x,  // IN, OUT (n,)
-                 gt_i64 n) {
-    gt_i64 carry = 0;
-    for (gt_i64 i = GT_LANE; i < (n + 31) / 32 * 32; i += 32) {
-        const gt_i64 sum = carry + gt_scan(i < n ? x[i] : 0);
-        if (i < n) x[i] = sum;
-        carry = __shfl_sync(GT_EVERYONE, sum, 31);
-    }
 }
 
 // Cells of sorted entries: code, channels, and the range of each pair. Grid: (spans).
 extern "C" __global__ void __launch_bounds__(256)
     make_cells(const gt_u64* keys,     // IN (n_entries,) sorted
-               gt_i64 n_entries, int row_bits,
+               gt_i64 n_entries, int bits,
                const gt_i64* before,   // IN (spans + 1,) cells before each span
+               const unsigned* rows,   // IN row numbers, node by node
                gt_i64 n, int outputs, const int* sizes, const int* labels, const gt_i64* units, const gt_i64* values,
+               const unsigned* times, int how,
                gt_i64* first,          // OUT (pairs,) zeros before
                gt_i64* end,            // OUT (pairs,) zeros before
                unsigned short* code,   // OUT (n_entries,)
@@ -205,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(256)
     gt_i64 cell = before[blockIdx.x] - 1;
     for (int round = 0; round < 4; ++round) {
         const gt_i64 i = (gt_i64)blockIdx.x * GT_SPAN + round * 256 + threadIdx.x;
-        const int begins = gt_begins(keys, i, n_entries, row_bits);
+        const int begins = gt_begins(keys, i, n_entries, bits);
         const unsigned heads = __ballot_sync(GT_EVERYONE, begins);
         __syncthreads();  // of_warp is no longer read
         if (GT_LANE == 0) of_warp[threadIdx.x >> 5] = __popc(heads);
@@ -216,12 +207,12 @@ extern "C" __global__ void __launch_bounds__(256)
             cell += of_warp[w];
         }
         if (i >= n_entries || keys[i] == GT_NO_KEY) continue;
-        const gt_u64 key = keys[i] >> row_bits, pair = key >> 16;
+        const gt_u64 key = keys[i] >> bits, pair = key >> 16;
         if (begins) code[mine] = (unsigned short)(key & 0xFFFFu);
-        if (i == 0 || keys[i - 1] >> row_bits >> 16 != pair) first[pair] = mine;
-        if (i + 1 == n_entries || keys[i + 1] >> row_bits >> 16 != pair) end[pair] = mine + 1;
-        const gt_i64 row = (gt_i64)(keys[i] & (((gt_u64)1 << row_bits) - 1));
-        gt_channels(row, n, outputs, sizes, labels, units, values,
+        if (i == 0 || keys[i - 1] >> bits >> 16 != pair) first[pair] = mine;
+        if (i + 1 == n_entries || keys[i + 1] >> bits >> 16 != pair) end[pair] = mine + 1;
+        const gt_i64 p = (gt_i64)(keys[i] & (((gt_u64)1 << bits) - 1));
+        gt_channels(rows[p], p, n, outputs, sizes, labels, units, values, times, how,
                     [&](int channel, gt_i64 value) { gt_add(&stats[channel * n_entries + mine], (gt_cell)value); });
     }
 }

@@ -34,9 +34,10 @@ struct GtTotals {
     gt_i64* at;
     gt_i64 all;
     int n_channels, outputs;
-    __device__ __forceinline__ void add_row(gt_i64 row, gt_i64 n, int branch, const int* sizes, const int* labels,
-                                            const gt_i64* units, const gt_i64* values, const double* y) const {
-        gt_channels(row, n, outputs, sizes, labels, units, values,
+    __device__ __forceinline__ void add_row(gt_i64 row, gt_i64 p, gt_i64 n, int branch, const int* sizes,
+                                            const int* labels, const gt_i64* units, const gt_i64* values,
+                                            const unsigned* times, int how, const double* y) const {
+        gt_channels(row, p, n, outputs, sizes, labels, units, values, times, how,
                     [&](int channel, gt_i64 value) { gt_add(&at[channel * all + branch], value); });
         for (int o = 0; GT_KIND != GT_COUNTS && o < outputs; ++o) {
             const gt_u64 image = gt_image(y[(gt_i64)o * n + row]);
@@ -89,6 +90,7 @@ extern "C" __global__ void __launch_bounds__(128, 6)
                    const gt_i64* lookup_ptr,       // IN (k + 1,)
                    const unsigned short* lookup_code, const unsigned short* lookup_branch,
                    int outputs, const int* sizes, const int* labels, const gt_i64* units, const gt_i64* values,
+                   const unsigned* times, int how,
                    const double* y,                // IN (outputs, n) of sums
                    int n_channels, gt_i64 positions,
                    unsigned short* branch_of,      // OUT (positions,)
@@ -119,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(128, 6)
             if (p < end && GT_WHOLE && outputs == 1 && where >= 0)  // the label is in the record
                 gt_add(&part.at[gt_byte_label(records, words, n, row, where) * part.all + b], (gt_i64)1);
             else if (p < end)
-                part.add_row(row, n, b, sizes, labels, units, values, y);
+                part.add_row(row, p, n, b, sizes, labels, units, values, times, how, y);
             gt_rank(b, count);
         }
         __syncwarp();  // totals and counts are added
@@ -159,7 +161,8 @@ extern "C" __global__ void __launch_bounds__(128)
               gt_i64 positions,
               const unsigned short* branch_of,
               unsigned* counts,             // IN places; used up
-              unsigned* rows) {             // IN, OUT
+              unsigned* rows,               // IN, OUT (2 * positions,)
+              unsigned* times, int how) {   // IN, OUT likewise, if how & 2
     for (gt_i64 t = GT_WARP; t < tile_ptr[k]; t += GT_WARPS) {
         const int s = gt_find(tile_ptr, k, t);
         unsigned* place = counts + count_ptr[s] + (t - tile_ptr[s]) * (branch_ptr[s + 1] - branch_ptr[s]);
@@ -168,7 +171,9 @@ extern "C" __global__ void __launch_bounds__(128)
             const gt_i64 p = first + GT_LANE;
             const int b = p < end ? (int)branch_of[p < positions ? p : p - positions] : -1;
             const unsigned at = gt_rank(b, place);
-            if (b >= 0) rows[to[s] + at] = rows[p];
+            if (b < 0) continue;
+            rows[to[s] + at] = rows[p];
+            if (how & 2) times[to[s] + at] = times[p];
         }
     }
 }

@@ -86,10 +86,8 @@ class Cuda:
 
     def open(self, codes: DeviceCodes, target: Target, bags: Bags) -> DeviceShard:
         """List the rows of every bag."""
-        if bags.draws is not None:
-            raise DeviceError("bags of drawn rows are not grown on a GPU yet: use device='cpu'")
         with self.driver.use():
-            return rows.open_shard(codes, target, bags.n_trees)
+            return rows.open_shard(codes, target, bags)
 
     def totals(self, shard: DeviceShard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Channels and extent of the roots."""

@@ -36,7 +36,7 @@ class ExtraTreesClassifier(ForestClassifier):
     voting : {"soft", "hard"}, default="soft"
         Mean class shares of the leaves, or one vote a tree.
     device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
-        Where to grow and to predict. Bags are not drawn on a GPU yet: with ``bootstrap=True`` it is the CPU.
+        Where to grow and to predict; it cannot change the result.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class ExtraTreesRegressor(ForestRegressor):
     max_samples : int or float, optional
         Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights.
     device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
-        Where to grow and to predict. Bags are not drawn on a GPU yet: with ``bootstrap=True`` it is the CPU.
+        Where to grow and to predict; it cannot change the result.
 
     Attributes
     ----------

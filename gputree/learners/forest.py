@@ -326,7 +326,7 @@ class BaseForest(Grower):
             warnings.warn(
                 f"{int((count == 0).sum())} of {n} rows are in every bag and have no out-of-bag estimate (NaN); more "
                 "trees would give them one",
-                stacklevel=5,
+                stacklevel=6,
             )
         with np.errstate(invalid="ignore"):
             mean: NDArray[np.float64] = total / np.where(count, count, np.nan)[:, None]

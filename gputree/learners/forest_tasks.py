@@ -58,11 +58,11 @@ class ForestClassifier(ClassifierTask, BaseForest):
         """Class shares of the nodes, or 1 for their largest class, the first among equals."""
         if self.voting == "soft":
             return forest.value
-        votes = np.zeros(forest.value.shape)
+        votes = np.zeros_like(forest.value)
         first = 0
         for size in self.layout_.sizes:
             largest = forest.value[:, first : first + size].argmax(axis=1)
-            votes[np.arange(votes.shape[0]), first + largest] = 1.0
+            votes[np.arange(forest.n_nodes), first + largest] = 1.0
             first += size
         return votes
 

@@ -20,7 +20,7 @@ ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 OF_CUPY = ("-ftz=true", "--device-as-default-execution-space")  # cupy.cuda.compiler adds them, and -arch=sm_..
 REGISTERS = 65_536  # of a multiprocessor, of every architecture above
 EIGHT = 8  # a thread's registers are handed out by eights
-PLAIN_FILES = ("encode", "predict")
+PLAIN_FILES = ("bags", "encode", "predict")
 TARGET_FILES = ("histogram", "lookup", "partition")
 
 
@@ -47,6 +47,12 @@ class Budget:
 #   A warp a pair: cuts keep the float64 sums of both directions of missing values, 384 threads; branches 640.
 #   `count_shared` has two blocks, for 7.5 holds no more.
 BUDGETS = {
+    "bags": {
+        "count_drawn": Budget(256, 5),
+        "draw_rows": Budget(256, 5),
+        "list_drawn": Budget(256, 5, shared=8 * 4),  # an int for each of 8 warps
+        "running_sums": Budget(32, 32),  # one warp runs, so that it matters little
+    },
     "encode": {
         "all_rows": Budget(256, 5),
         "encode_bytes": Budget(256, 5, shared=4 * 255 * 8),  # 255 keys of 4 features
@@ -60,7 +66,6 @@ BUDGETS = {
         "count_shared": Budget(512, 2),
         "make_cells": Budget(256, 5, shared=8 * 4),  # an int for each of 8 warps
         "make_keys": Budget(256, 5),
-        "running_sums": Budget(32, 32),  # one warp runs, so that it matters little
     },
     "lookup": {
         "list_branches": Budget(128, 6),

@@ -12,17 +12,19 @@ from gputree.backends.gpu.codes import NOWHERE, DeviceCodes
 from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs, starts
 from gputree.backends.gpu.shard import DeviceShard, DeviceTarget, Pending
 from gputree.backends.protocol import DeviceError
+from gputree.core.bags import Bags
 from gputree.core.splits import NO_SPLITS, Splits
 from gputree.core.target import Target
 
 TILE = 1024  # rows of a warp
 WARPS = 4  # of a block
+SPAN = 1024  # rows of a block that lists bags
 MOST_ROWS = (1 << 32) - 1  # a row number is 32 bits
 SIGN = np.uint64(1 << 63)
 
 
-def open_shard(codes: DeviceCodes, target: Target, trees: int) -> DeviceShard:
-    """Every tree takes all rows."""
+def open_shard(codes: DeviceCodes, target: Target, bags: Bags) -> DeviceShard:
+    """List the rows of every bag."""
     driver, n = codes.driver, codes.n
     if n > MOST_ROWS:
         raise DeviceError(f"{n} rows; at most {MOST_ROWS} fit one device: fit on a part of them")
@@ -33,13 +35,39 @@ def open_shard(codes: DeviceCodes, target: Target, trees: int) -> DeviceShard:
         codes.labelled = target
         args = (on_device.labels, codes.records, *ints(codes.words), *longs(n), *ints(codes.groups))
         driver.launch(driver.kernel("encode", "put_labels"), n * codes.groups, 256, args)
+    rows, times, ends = every_row(driver, n, bags.n_trees) if bags.draws is None else drawn_rows(driver, n, bags)
+    extent = np.zeros((bags.n_trees, target.layout.n_outputs, 2))
+    branch_of, moved = driver.empty(int(ends[-1]), np.uint16), np.zeros(bags.n_trees, bool)
+    return DeviceShard(codes, on_device, int(ends[-1]), rows, branch_of, ends[:-1], ends[1:], extent, moved, times)
+
+
+def every_row(driver: Driver, n: int, trees: int) -> tuple[ARRAY, None, NDArray[np.int64]]:
+    """All rows for every tree."""
     rows = driver.empty(2 * n * trees, np.uint32)
     driver.launch(driver.kernel("encode", "all_rows"), n * trees, 256, (rows, *longs(n, n * trees)))
-    tree, extent = np.arange(trees, dtype=np.int64), np.zeros((trees, target.layout.n_outputs, 2))
-    branch_of = driver.empty(n * trees, np.uint16)
-    return DeviceShard(
-        codes, on_device, n * trees, rows, branch_of, tree * n, (tree + 1) * n, extent, np.zeros(trees, bool)
+    return rows, None, np.arange(trees + 1, dtype=np.int64) * n
+
+
+def drawn_rows(driver: Driver, n: int, bags: Bags) -> tuple[ARRAY, ARRAY, NDArray[np.int64]]:
+    """Drawn rows and how often each, in two halves, and where each tree's begin and end."""
+    draws, trees = bags.draws, bags.n_trees
+    if draws is None or not draws.replace:
+        raise DeviceError("draws without replacement are not made on a device: use device='cpu'")
+    often, spans = driver.zeros((trees, n), np.uint32), -(-n // SPAN)
+    ends = driver.nothing(np.uint64) if draws.ends is None else driver.put(draws.ends, np.uint64)
+    args = (
+        *(driver.put(bags.keys(), np.uint64), *ints(trees), driver.put(draws.rows, np.int64)),
+        *(driver.put(draws.ptr, np.int64), driver.put(starts(draws.sizes), np.int64), *ints(draws.sizes.size)),
+        *(ends, *ints(draws.ends is not None), *longs(n), often),
     )
+    driver.launch(driver.kernel("bags", "draw_rows"), draws.total * trees, 256, args)
+    before = driver.zeros(trees * spans + 1, np.int64)
+    driver.kernel("bags", "count_drawn")((trees * spans,), (256,), (often, *longs(n), before))
+    driver.kernel("bags", "running_sums")((1,), (32,), (before, *longs(trees * spans + 1)))
+    stops = before.get()[::spans]
+    rows, times = (driver.empty(2 * int(stops[-1]), np.uint32) for _ in range(2))
+    driver.kernel("bags", "list_drawn")((trees * spans,), (256,), (often, *longs(n), before, rows, times))
+    return rows, times, stops
 
 
 def totals(shard: DeviceShard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -72,7 +100,7 @@ def count_branches(shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
     outputs = 0 if target.layout.counts else target.layout.n_outputs
     totals = driver.zeros((1 + target.layout.n_channels + 2 * outputs, int(branch_ptr[-1])), np.int64)
     args = (
-        *(*shard.gather(), *where, *ints(len(splits), TILE), *arguments(shard, splits), *target.channels, target.y),
+        *(*shard.gather(), *where, *ints(len(splits), TILE), *arguments(shard, splits), *shard.channels, target.y),
         *(*ints(target.layout.n_channels), *longs(shard.positions), shard.branch_of, counts, totals[1:], totals[0]),
     )
     launch_warps(driver, driver.kernel("partition", "count_branches", target.flavour), int(tiles[-1]), args)
@@ -129,7 +157,7 @@ def move_rows(shard: DeviceShard, splits: Splits, children: NDArray[np.int32]) -
         (tiles, count_ptr, branch_ptr, *k, ready.counts),
     )
     args = (first, stop, driver.put(to, np.int64), tiles, count_ptr, branch_ptr, *k, *ints(TILE))
-    args = (*args, *longs(shard.positions), shard.branch_of, ready.counts, shard.rows)
+    args = (*args, *longs(shard.positions), shard.branch_of, ready.counts, shard.rows, *shard.repeats)
     launch_warps(driver, driver.kernel("partition", "move_rows", flavour), ready.tiles, args)
     inside = starts(ready.rows)[:-1]
     own = inside - np.repeat(inside[starts(splits.n_branches)[:-1]], splits.n_branches)

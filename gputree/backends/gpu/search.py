@@ -141,9 +141,8 @@ class Searcher:
         driver, chunk, book = self.chunk.driver, self.chunk, self.chunk.shard.codes.on_device
         weight, mean, own, cancels = self.terms
         channels, pairs = chunk.shard.target.layout.n_channels, len(chunk.slots) * chunk.m
-        warps = max(
-            WARPS, min(pairs, CARRY_BYTES // (8 * channels), 64 * driver.sizes.multiprocessors) // WARPS * WARPS
-        )
+        most = min(CARRY_BYTES // (8 * channels), 64 * driver.sizes.multiprocessors)
+        warps = max(WARPS, min(pairs, most) // WARPS * WARPS)
         args = (
             *(*self.where(cells), mean, self.key, *self.ranks(cells), self.stats, weight, own, cancels),
             *(driver.put(chunk.slots.bounds, np.float64), *self.limits(), self.scans.signs),

@@ -77,6 +77,7 @@ class DeviceShard:
     stop: NDArray[np.int64]
     extent: NDArray[np.float64]  # (nodes, O, 2) least and greatest y
     moved: NDArray[np.bool_]  # (nodes,) split: its rows are where those of its children are
+    times: ARRAY | None = None  # u4 (2 * positions,) how often each row counts, None = once
     pending: Pending | None = None
 
     @property
@@ -107,9 +108,23 @@ class DeviceShard:
         place = ranges(self.start[ends], self.size(ends))
         rows = np.empty(self.positions, np.intp)
         rows[place % self.positions] = self.rows.get()[place]
-        start = self.start % max(self.positions, 1)
+        start, times = self.start % max(self.positions, 1), None
         codes = Codes((), self.codes.book, self.codes.n_codes)
-        return Shard(codes, self.target.host, rows, start, start + self.stop - self.start)
+        if self.times is not None:
+            times = np.empty(self.positions, np.uint32)
+            times[place % self.positions] = self.times.get()[place]
+        return Shard(codes, self.target.host, rows, start, start + self.stop - self.start, times)
+
+    @property
+    def repeats(self) -> tuple[object, ...]:
+        """The arguments that tell a kernel how often rows count, and whether they have weights."""
+        times = self.driver.nothing(np.uint32) if self.times is None else self.times
+        return (times, *ints((self.target.host.weights.units is not None) + 2 * (self.times is not None)))
+
+    @property
+    def channels(self) -> tuple[object, ...]:
+        """The arguments that tell a kernel what a row adds."""
+        return (*self.target.channels, *self.repeats)
 
     def gather(self) -> tuple[object, ...]:
         """The arguments that tell a kernel where the codes of rows are."""

@@ -90,12 +90,12 @@ class Chunk:
             sizes = ints(codes, how.lanes, how.own, how.channels, how.columns, shares)
             kernel = driver.kernel("histogram", "count_shared", target.flavour)
             driver.allow_shared(kernel, how.nbytes)
-            args = (*self.gather(which, tiles, TILE), *sizes, *target.channels, *ints(channels), table)
+            args = (*self.gather(which, tiles, TILE), *sizes, *self.shard.channels, *ints(channels), table)
             kernel((shares * how.parts,), (THREADS,), args, shared_mem=how.nbytes)
         if not many.all():
             which = np.flatnonzero(~many)
             kernel = driver.kernel("histogram", "count_global", target.flavour)
-            args = (*self.gather(which, starts(rows[which])), *target.channels, *ints(channels), table)
+            args = (*self.gather(which, starts(rows[which])), *self.shard.channels, *ints(channels), table)
             driver.launch(kernel, int(rows[which].sum()) * m, 256, args)
         nothing = driver.nothing
         return Cells(table, nothing(np.int64), nothing(np.int64), nothing(np.uint16), n_cells, False)
@@ -118,19 +118,19 @@ class Chunk:
         pick = np.flatnonzero(((self.place < 0) & (self.place != NOWHERE)).any(axis=0))
         rows = self.shard.size(self.slots.id)
         n_entries = int(rows.sum()) * pick.size
-        row_bits = max(1, int(codes.n - 1).bit_length())
+        bits = position_bits(self.shard)
         keys = driver.empty(n_entries, np.uint64)
         every = np.arange(rows.size)
         args = (
             *(codes.wide, *longs(codes.n), self.shard.rows, driver.put(self.shard.start[self.slots.id], np.int64)),
             *(driver.put(starts(rows), np.int64), driver.put(every, np.int32), *ints(rows.size)),
-            *(self.on_place, *ints(self.lists, self.m), driver.put(pick, np.int32), *ints(pick.size, row_bits), keys),
+            *(self.on_place, *ints(self.lists, self.m), driver.put(pick, np.int32), *ints(pick.size, bits), keys),
         )
         driver.launch(driver.kernel("histogram", "make_keys", target.flavour), n_entries, 256, args)
         driver.sort(keys)
-        return self.run_lengths(keys, n_entries, row_bits)
+        return self.run_lengths(keys, n_entries, bits)
 
-    def run_lengths(self, keys: ARRAY, n_entries: int, row_bits: int) -> Cells:
+    def run_lengths(self, keys: ARRAY, n_entries: int, bits: int) -> Cells:
         """Cells of sorted entries."""
         driver, target, pairs = self.driver, self.shard.target, len(self.slots) * self.m
         spans = -(-n_entries // SPAN)
@@ -139,13 +139,13 @@ class Chunk:
         code = driver.empty(n_entries, np.uint16)
         stats = driver.zeros(target.layout.n_channels * n_entries, target.cell)
         count_cells = driver.kernel("histogram", "count_cells", target.flavour)
-        running_sums = driver.kernel("histogram", "running_sums", target.flavour)
+        running_sums = driver.kernel("bags", "running_sums")
         make_cells = driver.kernel("histogram", "make_cells", target.flavour)
         if spans:
-            head = (keys, *longs(n_entries), *ints(row_bits), before)
+            head = (keys, *longs(n_entries), *ints(bits), before)
             count_cells((spans,), (256,), head)
             running_sums((1,), (32,), (before, *longs(spans + 1)))
-            args = (*head, *longs(self.shard.codes.n), *target.channels, first, end, code, stats)
+            args = (*head, self.shard.rows, *longs(self.shard.codes.n), *self.shard.channels, first, end, code, stats)
             make_cells((spans,), (256,), args)
         return Cells(stats, first, end, code, n_entries, True)
 
@@ -188,7 +188,7 @@ def chunks(shard: DeviceShard, slots: Slots, features: NDArray[np.int32], budget
     listed = np.where(known & (shard.codes.book.kind[np.where(known, lists, 0)] == Kind.CATEGORICAL), lists, -1)
     branches = 2 * (1 + int(shard.codes.n_codes[listed[listed >= 0]].max(initial=0)))  # of a test that lists categories
     nbytes = int(cell_of[-1]) * (channels + 12) + rows * n_wide * (channels + 40) + branches
-    least = (KEY_BITS - 17 - max(1, int(shard.codes.n - 1).bit_length())) if n_wide else KEY_BITS
+    least = KEY_BITS - 17 - position_bits(shard) if n_wide else KEY_BITS
     most = min((1 << min(least, 62)) // max(features.shape[1], 1), 1 << 24)
     if most < 1:
         size = f"{shard.codes.n} rows and {features.shape[1]} features are more than one sort can hold"
@@ -200,6 +200,11 @@ def chunks(shard: DeviceShard, slots: Slots, features: NDArray[np.int32], budget
         own = slice(None) if one_list else slice(first, stop)
         yield chunk(shard, slots.take(slice(first, stop)), lists[own], place[own], cell_of)
         first = stop
+
+
+def position_bits(shard: DeviceShard) -> int:
+    """Bits of a position among the rows of a shard."""
+    return max(1, (2 * shard.positions - 1).bit_length())
 
 
 def chunk(
