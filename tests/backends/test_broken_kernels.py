@@ -21,11 +21,13 @@ from gputree.backends.gpu import driver
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, Bags, CodeSpec
 from gputree.backends.source import kernels_folder, read_kernel
+from gputree.core.bags import strata
 from gputree.core.criteria import CRITERIA
 from gputree.core.forest import Forest
 from gputree.core.keys import root_keys
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Slots, choose
-from tests.backends.conftest import Case, Rows, record
+from gputree.core.target import counting_rows
+from tests.backends.conftest import Case, PlainTest, Rows, record
 from tests.emulator.driver import Emulator, Properties
 from tests.emulator.errors import KernelError
 
@@ -112,6 +114,28 @@ def coded(backend: Backend) -> Told:
     return told
 
 
+def bagged(backend: Backend) -> Told:
+    """Three bags of two strata with probabilities, and of all rows without; split once, tables of all branches."""
+    case, told = Case(SMALL, labels(1500, 3)), []
+    weight = np.random.default_rng(8).integers(1, 4, 1500) ** 20.0
+    for draws in (
+        strata(labels(1500, 2)[:, 0], 1500, np.array([900, 1300]), weight, True),
+        strata(None, 1500, np.array([1500]), None, True),
+    ):
+        cuts = backend.edges(case.X, CodeSpec(case.schema()), None)
+        shard = backend.open(backend.encode(case.X, cuts), counting_rows(case.target()), Bags(3, 2, 9, draws))
+        stats, _ = backend.totals(shard)
+        test = record([PlainTest(tree, 0, 20, 1) for tree in range(3)])
+        children = backend.children(shard, test)
+        backend.partition(shard, test, np.arange(3, 9, dtype=np.int32))
+        slots = Slots(
+            np.arange(3, 9, dtype=np.int32), root_keys(1, np.arange(6)), children, children[3], np.zeros((2, 6))
+        )
+        table = backend.histogram(shard, slots, np.broadcast_to(np.arange(2, dtype=np.int32), (6, 2)))
+        told += [stats, children, *backend.read(table)]
+    return told
+
+
 def walked(backend: Backend) -> Told:
     """Three trees: tests of a number (column 0) and of categories (column 1), some of which no test lists."""
     kind = np.array([1, 0, 3, 0, 0, 0, 3, 0, 0, 1, 0, 0], np.uint8)
@@ -192,6 +216,7 @@ SCENARIOS: dict[str, Callable[[Backend], Told]] = {
     "large": partial(
         grown, case=Case(columns(34_000, (40, 9)), labels(34_000, 2), sizes=(2,), category=()), steps=2, trees=1
     ),
+    "bags": bagged,
     "coded": coded,
     "walked": walked,
     "far": far,
@@ -215,25 +240,35 @@ HISTOGRAM: dict[str, Edit] = {
     "class tiles overlap": ("many classes", WRONG, "= first_channel + channels;", "= first_channel + channels + 1;"),
     "class tiles in one place": ("many classes", RESULT, "(first_channel + channel) * width", "channel * width"),
     "features of the first part": ("wide", RESULT, "first = part % parts * own", "first = 0"),
-    "rows of others counted": ("few rows", ANY, "start[s] + (p - row_ptr[s])", "start[s] + p"),
+    "rows of others counted": ("few rows", ANY, "start[s] + (i / m - row_ptr[s])", "start[s] + i / m"),
     "keys of pairs mixed": ("sparse", RESULT, "(gt_u64)(slot * m + j) << 16", "(gt_u64)(slot * m + j) << 8"),
-    "a cell for each row": ("sparse", RESULT, "keys[i] >> row_bits != keys[i - 1] >> row_bits", "true"),
+    "a cell for each row": ("sparse", RESULT, "keys[i] >> bits != keys[i - 1] >> bits", "true"),
     "cells of the last round": ("sparse", ANY, "count += __syncthreads_count", "count = __syncthreads_count"),
-    "carry of the wrong lane": ("sparse", ANY, "carry = __shfl_sync(GT_EVERYONE, sum, 31)", "carry = sum"),
-    "no carry": ("sparse", ANY, "const gt_i64 sum = carry + gt_scan", "const gt_i64 sum = gt_scan"),
     "no barrier before of_warp": ("sparse", RACE, "__syncthreads();  // of_warp is no longer read", ""),
     "no barrier behind of_warp": ("sparse", UNORDERED, "__syncthreads();  // of_warp is there", ""),
     "pair ends early": ("sparse", RESULT, "end[pair] = mine + 1", "end[pair] = mine"),
     "own head not counted": ("sparse", ANY, "(gt_lanes_before() | 1u << GT_LANE)", "gt_lanes_before()"),
 }
+BAGS: dict[str, Edit] = {
+    "carry of the wrong lane": ("sparse", ANY, "carry = __shfl_sync(GT_EVERYONE, sum, 31)", "carry = sum"),
+    "no carry": ("sparse", ANY, "const gt_i64 sum = carry + gt_scan", "const gt_i64 sum = gt_scan"),
+    "another stream": ("bags", RESULT, "GT_BAG, (gt_u64)number", "GT_CHILD, (gt_u64)number"),
+    "draws of the first tree": ("bags", RESULT, "gt_draw(key[tree]", "gt_draw(key[0]"),
+    "draws not added up": ("bags", ANY, "atomicAdd(&often[tree * n + rows[first]], 1u)", "often[rows[first]] = 1u"),
+    "points of another stratum": ("bags", ANY, "ends[ptr[s + 1] - 1]", "ends[ptr[1] - 1]"),
+    "rows of the last round": ("bags", ANY, "count += __syncthreads_count", "count = __syncthreads_count"),
+    "times of others": ("bags", RESULT, "times[mine] = count;", "times[mine] = 1;"),
+    "no barrier behind of_warp": ("bags", ANY, "__syncthreads();  // of_warp is there", ""),
+}
 DEVICE_IN_HISTOGRAM: dict[str, Edit] = {
+    "drawn rows count once": ("bags", RESULT, "how & 2 ? times[p] : 1", "how & 2 ? 1 : 1"),
     "row of the slot before": ("few rows", ANY, "if (ptr[middle] <= x)", "if (ptr[middle] < x)"),
     "record at a 32-bit place": ("far", OVERFLOW, "((gt_i64)group * n + row) * words", "(int)row * words"),
     "codes of the first group": ("wide", RESULT, "((gt_i64)group * n + row) * words", "row * words"),
     "label of the record before": ("labels", BOUNDS, "(group * n + row + 1) *", "(group * n + row) *"),
     "label at a 32-bit place": ("far", OVERFLOW, "(group * n + row + 1) * words", "((int)row + 1) * words"),
     "outputs overlap": ("two outputs", RESULT, "channel += sizes[o]", "channel += sizes[o] - 1"),
-    "rows weigh 1": ("weights", RESULT, "GT_WEIGHTED ? units[row] : 1", "1"),
+    "rows weigh 1": ("weights", RESULT, "how & 1 ? units[row] * often", "0 ? units[row] * often"),
 }
 DEVICE_IN_SEARCH: dict[str, Edit] = {
     "scan leaves a lane out": ("labels", RESULT, "if (GT_LANE >= by) value", "if (GT_LANE > by) value"),
@@ -328,6 +363,7 @@ COMMON_IN_SEARCH: dict[str, Edit] = {
 }
 # where the text stands and which kernels are compiled with the edit
 FILES: dict[tuple[str, str], dict[str, Edit]] = {
+    ("bags.cu", "bags.cu"): BAGS,
     ("histogram.cu", "histogram.cu"): HISTOGRAM,
     ("device.cuh", "histogram.cu"): DEVICE_IN_HISTOGRAM,
     ("device.cuh", "search.cu"): DEVICE_IN_SEARCH,
