@@ -255,7 +255,7 @@ BAGS: dict[str, Edit] = {
     "another stream": ("bags", RESULT, "GT_BAG, (gt_u64)number", "GT_CHILD, (gt_u64)number"),
     "draws of the first tree": ("bags", RESULT, "gt_draw(key[tree]", "gt_draw(key[0]"),
     "draws not added up": ("bags", ANY, "atomicAdd(&often[tree * n + rows[first]], 1u)", "often[rows[first]] = 1u"),
-    "points of another stratum": ("bags", ANY, "ends[ptr[s + 1] - 1]", "ends[ptr[1] - 1]"),
+    "weights of draws ignored": ("bags", RESULT, "if (!weighted)", "if (true)"),
     "rows of the last round": ("bags", ANY, "count += __syncthreads_count", "count = __syncthreads_count"),
     "times of others": ("bags", RESULT, "times[mine] = count;", "times[mine] = 1;"),
     "no barrier behind of_warp": ("bags", ANY, "__syncthreads();  // of_warp is there", ""),
