@@ -8,7 +8,10 @@
 #pragma once
 
 enum { GT_MISSING = 0 };  // the code of a missing value in every feature
-enum { GT_CHILD = 0, GT_FEATURE = 1, GT_THRESHOLD = 2, GT_BAG = 3, GT_DIRECTION = 4, GT_CATEGORY = 5 };  // keys.Stream
+// keys.Stream
+enum {
+    GT_CHILD = 0, GT_FEATURE = 1, GT_THRESHOLD = 2, GT_BAG = 3, GT_DIRECTION = 4, GT_CATEGORY = 5, GT_SHUFFLE = 6
+};
 
 typedef long long gt_i64;
 typedef unsigned long long gt_u64;

@@ -28,6 +28,7 @@ class Stream(IntEnum):
     BAG = 3
     DIRECTION = 4
     CATEGORY = 5
+    SHUFFLE = 6
 
 
 def _words(value: Integers) -> UInt64s:

@@ -29,6 +29,7 @@ from gputree.core.target import Target, counting_rows
 from gputree.engine.grow import Watch, grow
 from gputree.engine.pruning import prune
 from gputree.engine.recipe import Recipe
+from gputree.learners.forest_looks import ForestLooks
 from gputree.learners.grower import Grower, Prepared, Rows
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.progress import reporter
@@ -99,7 +100,7 @@ class Trees(Sequence[Any]):
         return self._forest._tree(i % len(self))
 
 
-class BaseForest(Grower):
+class BaseForest(ForestLooks, Grower):
     """Many trees on drawn rows, with features drawn in every node."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = FOREST_CONSTRAINTS

@@ -17,6 +17,7 @@ from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.forest import FOREST_CONSTRAINTS, Bagging, BaseForest, spread
+from gputree.learners.labels import as_columns
 from gputree.learners.tasks import ClassifierTask, RegressorTask
 
 Score: TypeAlias = "bool | Callable[[NDArray[Any], NDArray[Any]], float]"
@@ -66,6 +67,25 @@ class ForestClassifier(ClassifierTask, BaseForest):
             first += size
         return votes
 
+    def _truth(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        """1 for the class of a row."""
+        parts = []
+        for classes, column in zip(self._class_lists(), as_columns(y, n_rows), strict=True):
+            unknown = ~np.isin(column, classes)
+            if unknown.any():
+                raise ValueError(f"y holds {column[unknown][:1].tolist()[0]!r}, which is none of the classes of the fit")
+            parts.append(np.eye(classes.size)[np.searchsorted(classes, column)])
+        return np.concatenate(parts, axis=1)
+
+    def _error(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> float:
+        """Share of wrong rows, mean over outputs."""
+        wrong, first = [], 0
+        for size in self.layout_.sizes:
+            own = slice(first, first + size)
+            wrong.append(np.mean(truth[:, own].argmax(axis=1) != found[:, own].argmax(axis=1)))
+            first += size
+        return float(np.mean(wrong))
+
     def _bag_target(self, labels: NDArray[Any], criterion: Criterion, draws: int) -> Target:
         """Label counts of rows without weights."""
         return class_target(labels, tuple(c.size for c in self._class_lists()), None)
@@ -94,6 +114,14 @@ class ForestRegressor(RegressorTask, BaseForest):
         mean = self._sums(X, self.forest_) / self.forest_.roots.size
         means: NDArray[np.float64] = in_kind(mean[:, 0] if self.n_outputs_ == 1 else mean, X)
         return means
+
+    def _truth(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        """The numbers."""
+        return self._read_target(y, n_rows)
+
+    def _error(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> float:
+        """Mean squared error over rows and outputs."""
+        return float(np.mean((truth - found) ** 2))
 
     def _bag_target(self, labels: NDArray[Any], criterion: Criterion, draws: int) -> Target:
         """Sums of rows without weights."""

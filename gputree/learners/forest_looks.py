@@ -1,0 +1,131 @@
+"""Methods of forests that explain: importances without bias, permutation importances, proximities.
+
+May import everything below.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from sklearn.utils.validation import check_is_fitted
+
+from gputree.learners.forest_uses import membership, proximities, shuffled, shuffles, unbiased_importances
+from gputree.learners.inputs import read_predict
+
+
+class ForestLooks:
+    """What forests tell of features and rows."""
+
+    @abstractmethod
+    def _truth(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        """y as leaf values are, f8 (n, O): shares of classes, or numbers."""
+
+    @abstractmethod
+    def _error(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> float:
+        """Mean error of predictions that are leaf values."""
+
+    def unbiased_importances(self: Any, X: Any, y: Any) -> NDArray[np.float64]:
+        """Mean decrease in impurity on the rows that each tree has not seen, float64 (n_features,).
+
+        Near 0, on either side, for a column of noise, where `feature_importances_` favours columns of many distinct
+        values; in the unit of y squared, or of the Gini impurity.
+
+        Parameters
+        ----------
+        X, y : as in the fit
+            All rows of the fit in their order; ``bootstrap=True``.
+
+        References
+        ----------
+        Li, Wang, Basu, Kumbier and Yu (2019), "A debiased MDI feature importance measure for random forests", NeurIPS.
+        """
+        rows, truth, out = self._out(X, y)
+        leaves, forest = self._leaves(rows, check_input=False), self.forest_
+        total = np.zeros(self.n_features_in_)
+        for t, mask in enumerate(out.T):
+            tree, inside = forest.tree(t), leaves[mask, t] - forest.roots[t]
+            total += unbiased_importances(tree, inside, truth[mask], self.n_features_in_)
+        mean: NDArray[np.float64] = total / forest.roots.size
+        return mean
+
+    def permutation_importances(
+        self: Any, X: Any, y: Any, groups: Sequence[Sequence[int]] | None = None
+    ) -> NDArray[np.float64]:
+        """Rise of a tree's error on the rows that it has not seen when columns are shuffled, mean over trees.
+
+        Parameters
+        ----------
+        X, y : as in the fit
+            All rows of the fit in their order; ``bootstrap=True``.
+        groups : sequence of sequences of int, optional
+            Columns that are shuffled together; by default each alone.
+
+        Returns
+        -------
+        float64 array (n_groups,)
+            In shares of wrong rows, or mean squared error.
+
+        References
+        ----------
+        Breiman (2001), "Random forests", Machine Learning 45:5-32, section 10.
+        """
+        rows, truth, out = self._out(X, y)
+        groups = [[f] for f in range(self.n_features_in_)] if groups is None else groups
+        total = np.zeros(len(groups))
+        for t, mask in enumerate(out.T):
+            tree, seen, mine = self._tree(t), rows[mask], truth[mask]
+            if not mask.any():
+                continue
+            before = self._error(mine, tree.forest_.value[tree._leaves(seen, check_input=False)[:, 0]])
+            orders = shuffles(self.seed_, t, np.flatnonzero(mask), len(groups))
+            for g, (columns, order) in enumerate(zip(groups, orders, strict=True)):
+                leaves = tree._leaves(shuffled(seen, columns, order), check_input=False)[:, 0]
+                total[g] += self._error(mine, tree.forest_.value[leaves]) - before
+        mean: NDArray[np.float64] = total / self.forest_.roots.size
+        return mean
+
+    def proximity(self: Any, X: Any, other: Any = None, oob: bool = False) -> NDArray[np.float64] | csr_matrix:
+        """Share of the trees in which two rows end in the same leaf.
+
+        Parameters
+        ----------
+        X : as in `predict`
+        other : as in `predict`, optional
+            Rows to compare with; X by default.
+        oob : bool, default=False
+            Count only trees that have seen neither row; X are then all rows of the fit in their order. NaN where there
+            is no such tree.
+
+        Returns
+        -------
+        float64 array (n_rows, n_other), or a csr matrix where it would have over 2**24 cells
+        """
+        check_is_fitted(self, "forest_")
+        n_nodes, leaves = self.forest_.n_nodes, self._leaves(X)
+        if oob:
+            out = self._unseen(leaves.shape[0])
+            inside = membership(leaves, n_nodes, out)
+            return proximities(inside, inside, out.astype(float) @ out.T.astype(float))
+        mine = membership(leaves, n_nodes, None)
+        theirs = mine if other is None else membership(self._leaves(other), n_nodes, None)
+        return proximities(mine, theirs, int(self.forest_.roots.size))
+
+    def _out(self: Any, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_]]:
+        """Rows of the fit as floats, their truth, and which trees have not seen them (n, T)."""
+        check_is_fitted(self, "forest_")
+        rows = read_predict(self, X)
+        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        return rows, self._truth(y, rows.shape[0]), self._unseen(rows.shape[0])
+
+    def _unseen(self: Any, n: int) -> NDArray[np.bool_]:
+        """Which trees have not drawn a row, bool (n, T)."""
+        if self.bagging_ is None:
+            raise ValueError("every tree has seen all rows; fit with bootstrap=True")
+        if n != self.n_rows_:
+            raise ValueError(f"X has {n} rows, and the fit had {self.n_rows_}: give the rows of the fit in their order")
+        return np.stack([np.bincount(rows, minlength=n) == 0 for rows in self.estimators_samples_], axis=1)

@@ -1,0 +1,139 @@
+"""Importances on rows out of bag, and proximities, against loops over rows and trees."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.datasets import load_diabetes, load_iris
+
+import gputree
+import gputree.learners.forest_uses
+
+
+def biased(n: int = 400) -> tuple[NDArray[Any], NDArray[Any]]:
+    """One column of two values that matters, three of noise with many values (Strobl and others 2007)."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 2, n), rng.normal(size=n), rng.integers(0, 4, n), rng.integers(0, 20, n)])
+    return X.astype(float), (rng.random(n) < 0.3 + 0.4 * X[:, 0]).astype(int)
+
+
+def unseen(model: Any, n: int) -> list[NDArray[np.bool_]]:
+    return [~np.isin(np.arange(n), rows) for rows in model.estimators_samples_]
+
+
+# -- unbiased importances
+
+
+@pytest.mark.parametrize(
+    "cls", [gputree.RandomForestClassifier, gputree.RandomForestRegressor], ids=lambda c: c.__name__
+)
+def test_unbiased_importances_follow_their_definition(cls: Any) -> None:
+    """For every unseen row, along its path: (mean of the child - mean of the node) times y."""
+    X, y = load_iris(return_X_y=True) if "Classifier" in cls.__name__ else load_diabetes(return_X_y=True)
+    model = cls(3, max_depth=4).fit(X, y)
+    truth = np.eye(3)[y] if "Classifier" in cls.__name__ else y[:, None]
+    expected = np.zeros(X.shape[1])
+    for tree, out in zip(model.estimators_, unseen(model, len(X)), strict=True):
+        forest, own = tree.forest_, np.zeros(X.shape[1])
+        for row in np.flatnonzero(out):
+            path = tree.decision_path(X[row : row + 1]).indices
+            for node, child in pairwise(path):
+                own[forest.feature[node]] += (forest.value[child] - forest.value[node]) @ truth[row]
+        expected += own / out.sum()
+    np.testing.assert_allclose(model.unbiased_importances(X, y), expected / 3, rtol=1e-9, atol=1e-12)
+
+
+def test_noise_has_no_unbiased_importance() -> None:
+    """The usual importance of the noisiest column is above that of the column that matters."""
+    X, y = biased()
+    model = gputree.RandomForestClassifier(100, max_features=None).fit(X, y)
+    usual, found = model.feature_importances_, model.unbiased_importances(X, y)
+    assert usual[1] > 2 * usual[0]
+    assert found[0] > 0.05
+    assert (np.abs(found[1:]) < 0.02).all()
+
+
+# -- permutation importances
+
+
+def test_permutation_importances_find_the_column_that_matters() -> None:
+    X, y = biased()
+    model = gputree.RandomForestClassifier(60).fit(X, y)
+    found = model.permutation_importances(X, y)
+    assert found[0] > 0.04
+    assert (np.abs(found[1:]) < 0.03).all()
+    again = gputree.RandomForestClassifier(60).fit(X, y).permutation_importances(X, y)
+    np.testing.assert_array_equal(found, again)
+
+
+def test_permutation_importances_of_groups() -> None:
+    """Copies of a column hide each other; shuffled together they do not. A group of no column changes nothing."""
+    X, y = biased()
+    X = np.column_stack([X, X[:, 0]])
+    model = gputree.RandomForestClassifier(60, max_features=1).fit(X, y)
+    together, first, none = model.permutation_importances(X, y, [[0, 4], [0], []])
+    assert together > first + 0.01
+    assert none == 0
+
+
+def test_permutation_importances_are_rises_of_the_error() -> None:
+    """With columns that all trees ignore the error stays; the sum over rows is of unseen rows alone."""
+    X, y = load_diabetes(return_X_y=True)
+    X = np.column_stack([X, np.ones(len(X))])
+    model = gputree.RandomForestRegressor(10, max_depth=4).fit(X, y)
+    found = model.permutation_importances(X, y)
+    assert found[-1] == 0
+    assert found[[2, 8]].min() > 100  # body mass index and a blood value
+    assert found.argmax() in (2, 8)
+
+
+# -- proximities
+
+
+def test_proximities() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = gputree.RandomForestClassifier(12, max_depth=3).fit(X, y)
+    leaves = model.apply(X)
+    expected = (leaves[:, None] == leaves[None]).mean(axis=2)
+    np.testing.assert_allclose(model.proximity(X), expected, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(model.proximity(X[:9], X), expected[:9], rtol=0, atol=1e-15)
+
+
+def test_proximities_out_of_bag() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = gputree.RandomForestClassifier(6, max_depth=3).fit(X, y)
+    leaves, out = model.apply(X), np.array(unseen(model, 150)).T
+    both = out[:, None] & out[None]
+    with np.errstate(invalid="ignore"):
+        expected = ((leaves[:, None] == leaves[None]) & both).sum(axis=2) / both.sum(axis=2)
+    np.testing.assert_allclose(model.proximity(X, oob=True), expected, rtol=1e-12)
+    assert np.isnan(expected).any()
+
+
+def test_large_proximities_are_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = load_iris(return_X_y=True)
+    model = gputree.RandomForestClassifier(5, max_depth=3).fit(X, y)
+    dense = model.proximity(X)
+    monkeypatch.setattr(gputree.learners.forest_uses, "DENSE_CELLS", 10)
+    sparse = model.proximity(X)
+    assert issparse(sparse)
+    np.testing.assert_array_equal(sparse.toarray(), dense)
+
+
+# -- errors
+
+
+def test_what_needs_bags_and_the_rows_of_the_fit() -> None:
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="every tree has seen all rows; fit with bootstrap=True"):
+        gputree.ExtraTreesClassifier(3).fit(X, y).unbiased_importances(X, y)
+    model = gputree.RandomForestClassifier(3).fit(X, y)
+    with pytest.raises(ValueError, match="X has 100 rows, and the fit had 150"):
+        model.permutation_importances(X[:100], y[:100])
+    with pytest.raises(ValueError, match="y holds 7, which is none of the classes"):
+        model.unbiased_importances(X, np.where(y == 0, 7, y))
