@@ -71,9 +71,9 @@ class ForestClassifier(ClassifierTask, BaseForest):
         """1 for the class of a row."""
         parts = []
         for classes, column in zip(self._class_lists(), as_columns(y, n_rows), strict=True):
-            unknown = ~np.isin(column, classes)
-            if unknown.any():
-                raise ValueError(f"y holds {column[unknown][:1].tolist()[0]!r}, which is none of the classes of the fit")
+            strange = column[~np.isin(column, classes)].tolist()
+            if strange:
+                raise ValueError(f"y holds {strange[0]!r}, which is none of the classes of the fit")
             parts.append(np.eye(classes.size)[np.searchsorted(classes, column)])
         return np.concatenate(parts, axis=1)
 
