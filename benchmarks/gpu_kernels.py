@@ -21,6 +21,7 @@ from benchmarks.gpu_tables import Generated
 from benchmarks.gpu_tools import RUNS, Lab, TimedDriver, Timing
 from gputree.backends.cuda import Cuda
 from gputree.backends.protocol import Bags, CodeSpec
+from gputree.core.bags import strata
 from gputree.core.criteria import CRITERIA
 from gputree.core.forest import Forest, Test
 from gputree.core.keys import root_keys
@@ -31,6 +32,7 @@ from gputree.engine.grow import grow
 from gputree.engine.recipe import Recipe, Stop
 
 BEST = 48  # bytes of a test
+DRAWN = 0.632  # 1 - 1 / e: of n rows, those that n draws meet
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,9 @@ MODEL: dict[str, tuple[str, Callable[[Load], int]]] = {
     "encode_wide": ("R m (s + 2)", lambda x: x.R * x.m * (x.s + 2)),
     "put_labels": ("8 R", lambda x: 8 * x.R),
     "all_rows": ("4 R", lambda x: 4 * x.R),
+    "draw_rows": ("R (8 + 2 * 4)", lambda x: 16 * x.R),
+    "count_drawn": ("4 R", lambda x: 4 * x.R),
+    "list_drawn": ("4 R + 8 * 0.632 R", lambda x: 4 * x.R + 8 * int(DRAWN * x.R)),
     "count_shared": ("R (4 + 4 w + t) + table", lambda x: x.R * (4 + 4 * x.w + x.t) + x.table),
     "count_global": ("R (4 + 4 w + T) + 2 R m b", lambda x: x.R * (4 + 4 * x.w + x.T + 2 * x.m * x.b)),
     "make_keys": ("R m (4 + 2 + 8)", lambda x: x.R * x.m * 14),
@@ -213,6 +218,8 @@ def codes_group(bench: Bench, backend: Cuda) -> None:
     bench.add("edges of 4 columns", Load(few, m=4), lambda: backend.edges(narrow, CodeSpec(names), None))
     # codes whose records do not hold the labels yet: else `open` finds them there
     bench.add("open", Load(n), lambda: backend.open(replace(codes, labelled=None), target, Bags(1)))
+    drawn = Bags(draws=strata(None, n, np.array([n]), None, replace=True))
+    bench.add("open, n rows drawn", Load(n, m=1), lambda: backend.open(codes, target, drawn))
 
 
 def levels_group(bench: Bench, backend: Cuda) -> None:
