@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +17,7 @@ from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.forest import FOREST_CONSTRAINTS, Bagging, BaseForest, spread
+from gputree.learners.forest_uses import DENSE_CELLS, membership, weighted_quantiles
 from gputree.learners.labels import as_columns
 from gputree.learners.tasks import ClassifierTask, RegressorTask
 
@@ -114,6 +115,41 @@ class ForestRegressor(RegressorTask, BaseForest):
         mean = self._sums(X, self.forest_) / self.forest_.roots.size
         means: NDArray[np.float64] = in_kind(mean[:, 0] if self.n_outputs_ == 1 else mean, X)
         return means
+
+    def predict_quantiles(
+        self, X: Any, quantiles: ArrayLike = (0.05, 0.5, 0.95), *, X_train: Any, y_train: Any
+    ) -> NDArray[np.float64]:
+        """Quantiles of y among the rows of the fit that share leaves with a row.
+
+        Parameters
+        ----------
+        X : as in `predict`
+        quantiles : array-like of float (n_quantiles,), in 0 .. 1
+        X_train, y_train : the rows of the fit, one output
+
+        Returns
+        -------
+        float64 array (n_rows, n_quantiles)
+
+        References
+        ----------
+        Meinshausen (2006), "Quantile regression forests", Journal of Machine Learning Research 7:983-999, section 3.
+        """
+        shares = np.asarray(quantiles, np.float64).reshape(-1)
+        if not ((shares >= 0) & (shares <= 1)).all():
+            raise ValueError(f"quantiles={quantiles!r} must lie in 0 .. 1")
+        check_is_fitted(self, "forest_")
+        if self.n_outputs_ > 1:
+            raise ValueError(f"the fit had {self.n_outputs_} outputs, and quantiles are of one: fit one at a time")
+        train = self._leaves(X_train)
+        y = self._read_target(y_train, train.shape[0])[:, 0]
+        theirs = membership(train, self.forest_.n_nodes, None)
+        sizes = np.maximum(np.asarray(theirs.sum(axis=0)).ravel(), 1.0)
+        mine = membership(self._leaves(X), self.forest_.n_nodes, None)
+        mine.data /= sizes[mine.indices]
+        step = max(1, DENSE_CELLS // max(1, train.shape[0]))
+        blocks = [mine[first : first + step] @ theirs.T for first in range(0, mine.shape[0], step)]
+        return np.concatenate([weighted_quantiles(block, y, shares) for block in blocks])
 
     def _truth(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """The numbers."""

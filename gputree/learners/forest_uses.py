@@ -28,7 +28,7 @@ def upward_sums(forest: Forest, sums: NDArray[np.float64]) -> NDArray[np.float64
 
 
 def unbiased_importances(
-    forest: Forest, leaves: NDArray[np.intp], y: NDArray[np.float64], n_features: int
+    forest: Forest, leaves: NDArray[Any], y: NDArray[np.float64], n_features: int
 ) -> NDArray[np.float64]:
     """Impurity decrease of one tree on rows that it has not seen, (n_features,); ``leaves`` (n,), y f8 (n, O).
 
@@ -63,7 +63,7 @@ def shuffled(X: NDArray[Any], columns: Sequence[int], order: NDArray[np.intp]) -
     return changed
 
 
-def membership(leaves: NDArray[np.intp], n_nodes: int, counted: NDArray[np.bool_] | None) -> csr_matrix:
+def membership(leaves: NDArray[Any], n_nodes: int, counted: NDArray[np.bool_] | None) -> csr_matrix:
     """1 where a row (n,) is in a leaf of the forest, csr (n, n_nodes); leaves (n, T), ``counted`` bool (n, T)."""
     counted = np.ones(leaves.shape, bool) if counted is None else counted
     row, tree = np.nonzero(counted)
@@ -85,3 +85,19 @@ def proximities(
     with np.errstate(invalid="ignore", divide="ignore"):
         dense: NDArray[np.float64] = np.asarray(same.todense()) / together
     return dense
+
+
+def weighted_quantiles(
+    weights: csr_matrix, y: NDArray[np.float64], quantiles: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Smallest y at which the cumulated weight reaches each share, f8 (n, Q); weights csr (n, rows), of sum 1 a row."""
+    order = np.argsort(y, kind="stable")
+    ranked = weights[:, order].tocsr()
+    ranked.sort_indices()
+    result = np.empty((ranked.shape[0], quantiles.size))
+    for i in range(ranked.shape[0]):
+        own = slice(ranked.indptr[i], ranked.indptr[i + 1])
+        total = np.cumsum(ranked.data[own])
+        reached = np.searchsorted(total / total[-1], quantiles * (1.0 - 2.0**-40), side="left")
+        result[i] = y[order][ranked.indices[own][np.minimum(reached, total.size - 1)]]
+    return result

@@ -125,6 +125,45 @@ def test_large_proximities_are_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(sparse.toarray(), dense)
 
 
+# -- quantiles
+
+
+def test_quantiles_follow_their_definition() -> None:
+    """Every tree gives each row of a leaf an equal part of its weight; y is cumulated in order."""
+    X, y = load_diabetes(return_X_y=True)
+    model = gputree.RandomForestRegressor(7, min_samples_leaf=5).fit(X[:300], y[:300])
+    train, leaves, order = model.apply(X[:300]), model.apply(X[300:340]), np.argsort(y[:300])
+    found = model.predict_quantiles(X[300:340], [0.1, 0.5, 1.0], X_train=X[:300], y_train=y[:300])
+    for i, row in enumerate(leaves):
+        same = train == row
+        weight = (same / same.sum(axis=0)).mean(axis=1)[order]
+        expected = [y[:300][order][np.flatnonzero(np.cumsum(weight) >= q - 1e-9)[0]] for q in (0.1, 0.5, 1.0)]
+        assert found[i].tolist() == expected
+
+
+def test_intervals_cover_what_they_say() -> None:
+    """90% +- 3 of 2,000 held-out rows whose spread differs by row."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (6000, 3))
+    y = X[:, 0] * 2 + rng.normal(size=6000) * (0.2 + np.abs(X[:, 1]))
+    model = gputree.RandomForestRegressor(30, min_samples_leaf=20, max_features=2).fit(X[:4000], y[:4000])
+    low, high = model.predict_quantiles(X[4000:], [0.05, 0.95], X_train=X[:4000], y_train=y[:4000]).T
+    inside = np.mean((y[4000:] >= low) & (y[4000:] <= high))
+    assert abs(inside - 0.9) < 0.03
+    wide = np.abs(X[4000:, 1]) > 0.7
+    assert (high - low)[wide].mean() > 1.5 * (high - low)[np.abs(X[4000:, 1]) < 0.3].mean()
+
+
+def test_quantiles_that_cannot_be() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    model = gputree.RandomForestRegressor(3).fit(X, y)
+    with pytest.raises(ValueError, match=r"quantiles=\[5\] must lie in 0 \.\. 1"):
+        model.predict_quantiles(X, [5], X_train=X, y_train=y)
+    several = gputree.RandomForestRegressor(3).fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match="the fit had 2 outputs"):
+        several.predict_quantiles(X, [0.5], X_train=X, y_train=y)
+
+
 # -- errors
 
 
