@@ -226,10 +226,10 @@ def test_info_and_version(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert value(out, "gputree") == gputree.__version__
     assert f"scikit-learn  {sklearn.__version__}" in out
     assert "cpu           backend numpy, available" in out
-    assert "cuda          cuda, " in out
+    assert "backend cuda, " in out
     assert "GPUTREE_DEVICE is not set" in out
     monkeypatch.setenv("GPUTREE_DEVICE", "cpu")
-    assert value(run("info"), "device") == "cpu"
+    assert value(run("info"), "device") == "cpu (from the environment variable GPUTREE_DEVICE)"
     assert run("--version").strip() == f"gputree {gputree.__version__}"
 
 

@@ -17,7 +17,7 @@ import gputree
 import gputree.backends.cells
 import gputree.backends.oracle
 import gputree.engine.frontier
-import gputree.learners.base
+import gputree.learners.grower
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import CodeSpec
 from gputree.core.criteria import CRITERIA, TargetKind
@@ -374,7 +374,7 @@ def test_tables_stay_below_table_bytes(n: int, dense: int, monkeypatch: pytest.M
         assert 0 < backend.work.table_bytes <= max(table_bytes, one_slot)
         if table_bytes < one_slot:
             continue
-        monkeypatch.setattr(gputree.learners.base, "TABLE_BYTES", table_bytes)
+        monkeypatch.setattr(gputree.learners.grower, "TABLE_BYTES", table_bytes)
         info = gputree.DecisionTreeClassifier().fit(table.X, table.y).fit_info_
         assert info.table_bytes == table_bytes
         assert info.peak_table_bytes <= table_bytes

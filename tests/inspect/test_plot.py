@@ -327,5 +327,5 @@ def test_what_is_not_fitted_is_refused() -> None:
 
 def test_without_matplotlib_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r'run `pip install "gputree\[plot\]"`'):
+    with pytest.raises(ImportError, match=r"run `pip install matplotlib`"):
         plot_tree(sample("iris"))

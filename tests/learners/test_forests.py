@@ -336,3 +336,9 @@ def test_categories_and_branches() -> None:
         model = gputree.RandomForestClassifier(20, categorical_split=split).fit(frame, y)
         assert model.score(frame, y) > 0.95
         assert (model.forest_.kind == Test.LOOKUP).any()
+
+
+def test_every_forest_is_here() -> None:
+    assert {cls.__name__ for cls in CLASSES} == {
+        name for name in gputree.__all__ if "Forest" in name or "ExtraTrees" in name
+    }
