@@ -77,11 +77,14 @@ def strata(
 
 
 def cumulated(weight: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Cumulated whole draw weights of a total of about 2**31, each at least 1, in proportion to weights f8 (n,) > 0."""
+    """Cumulated whole draw weights of a total of about 2**31, in proportion to weights f8 (n,) > 0.
+
+    A row that weighs less than some 2**-32 of all is never drawn.
+    """
     largest = weight.max(initial=0.0)
     share = weight / largest if largest > 0 else weight
     scale = 2.0**DRAW_BITS / max(float(share.sum()), 1.0)
-    return np.cumsum(np.maximum(np.rint(share * scale), 1.0).astype(np.uint64))
+    return np.cumsum(np.rint(share * scale).astype(np.uint64))
 
 
 def drawn_rows(draws: Draws, key: np.uint64) -> NDArray[np.int64]:

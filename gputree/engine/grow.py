@@ -68,7 +68,7 @@ class Plan:
         bounds = np.repeat([[-np.inf], [np.inf]], trees.size, axis=1)
         nothing = np.full(trees.size, -1, np.int32)
         depth = np.zeros(trees.size, np.int32)
-        return self.add(Grown(nothing, depth, keys, stats, bounds), lambda _: extent)
+        return self.add(Grown(nothing, depth, keys, stats, bounds), lambda open_: extent[open_])
 
     def split(self, splits: Splits) -> Slots:
         """Turn leaves into tests, add their children, regroup the rows; give the children that may be split."""

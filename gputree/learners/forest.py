@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, ClassVar, Self, overload
 
@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind, to_host
 from gputree.backends.protocol import Backend
-from gputree.core.bags import Bags, Draws, strata
+from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
 from gputree.core.schema import Schema
@@ -29,13 +29,15 @@ from gputree.core.target import Target, counting_rows
 from gputree.engine.grow import Watch, grow
 from gputree.engine.pruning import prune
 from gputree.engine.recipe import Recipe
+from gputree.learners.bagging import Bagging, draws_of_a_bag, listed
 from gputree.learners.forest_looks import ForestLooks
 from gputree.learners.grower import Grower, Prepared, Rows
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.progress import reporter
 from gputree.learners.view import decreases, paths
 
-POSITIONS = 1 << 25  # rows in the bags of the trees that are grown together
+POSITIONS = 1 << 22  # rows in the bags of the trees that are grown together
+DEVICE_POSITIONS = 1 << 26  # ... on a device, where each tree has a count for every row
 TREE_ATTRIBUTES = (
     *("schema_", "layout_", "weight_unit_", "n_outputs_", "n_features_in_", "feature_names_in_", "max_features_"),
     *("classes_", "n_classes_", "fit_info_"),
@@ -54,29 +56,6 @@ FOREST_CONSTRAINTS: dict[str, Any] = {
         None,
     ],
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Bagging:
-    """How the bags of a forest were drawn from the rows of its fit: what draws them again.
-
-    ``kept`` (n,) are the numbers of the rows of positive weight, ``size`` draws a bag, ``weight`` (n,) their
-    probabilities or None.
-    """
-
-    n_rows: int
-    kept: NDArray[np.int64] | None
-    size: int
-    weight: NDArray[np.float64] | None
-
-    def draws(self) -> Draws:
-        """The description that backends draw from."""
-        n = self.n_rows if self.kept is None else self.kept.size
-        return strata(None, n, np.array([self.size], np.int64), self.weight, True)
-
-    def original(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Numbers in the table that was given."""
-        return rows if self.kept is None else self.kept[rows]
 
 
 class Trees(Sequence[Any]):
@@ -123,29 +102,61 @@ class BaseForest(ForestLooks, Grower):
         self
         """
         begin = time.perf_counter()
-        old = self._kept_trees()
-        ready = self._prepare(X, y, sample_weight)
+        self._check_parameters()
+        before = self._kept()
+        try:
+            ready = self._prepare(X, y, sample_weight)
+            if before is not None:
+                self._check_same(before, ready)
+            ready = self._finish(ready, self._work(begin, None if before is None else before["forest_"]))
+        except BaseException:
+            self.__dict__.update(before or {})  # the trees that were there stay
+            raise
+        self.fit_info_ = self._fit_info(begin, ready)
+        return self
+
+    def _work(self, begin: float, old: Forest | None) -> Callable[[Prepared], None]:
+        """What a fit does on its backend."""
         watch = reporter(begin) if self.verbose else None
 
         def work(ready: Prepared) -> None:
             self._keep(self._grown_on(ready, watch, old), ready.rows.target)
             self._score_out_of_bag(ready)
 
-        ready = self._finish(ready, work)
-        self.fit_info_ = self._fit_info(begin, ready)
-        return self
+        return work
 
-    def _kept_trees(self) -> Forest | None:
-        """The trees that a warm start goes on from; otherwise forget them."""
-        if self.warm_start and hasattr(self, "forest_"):
-            if self.n_estimators < self.forest_.roots.size:
-                raise ValueError(
-                    f"n_estimators={self.n_estimators} must be larger or equal to the {self.forest_.roots.size} trees "
-                    "that are there when warm_start==True"
-                )
-            return self.forest_
-        self.__dict__.pop("forest_", None)
-        return None
+    def _kept(self) -> dict[str, Any] | None:
+        """What a warm start goes on from; otherwise forget the trees."""
+        if not (self.warm_start and hasattr(self, "forest_")):
+            self.__dict__.pop("forest_", None)
+            return None
+        if self.n_estimators < self.forest_.roots.size:
+            raise ValueError(
+                f"n_estimators={self.n_estimators} must be larger or equal to the {self.forest_.roots.size} trees "
+                "that are there when warm_start==True"
+            )
+        return {name: value for name, value in self.__dict__.items() if name.endswith("_")}
+
+    def _check_same(self, before: dict[str, Any], ready: Prepared) -> None:
+        """A warm start adds trees of the same table: what the old ones were made of must be there."""
+        target, now = ready.rows.target, self.__dict__
+        pairs = {
+            "columns of X": (before["schema_"], now["schema_"]),
+            "classes of y": (listed(before.get("classes_")), listed(now.get("classes_"))),
+            "kind of y or weights": (before["layout_"], target.layout),
+            "unit of the weights": (before["weight_unit_"], target.weights.unit),
+            "rows or draws": (listed(before["bagging_"]), listed(self.bagging_)),
+            "seed": (
+                before["seed_"],
+                self.random_state if isinstance(self.random_state, Integral) else before["seed_"],
+            ),
+        }
+        changed = [name for name, (old, new) in pairs.items() if old != new]
+        if changed:
+            raise ValueError(
+                f"warm_start=True adds trees of the same table, and the {' and the '.join(changed)} changed: give the "
+                "rows, weights and parameters of the first fit, or fit with warm_start=False"
+            )
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Validate; the rows of positive weight, and how bags are drawn from them."""
@@ -190,8 +201,9 @@ class BaseForest(ForestLooks, Grower):
         backend, rows, recipe = ready.backend, ready.rows, ready.recipe
         X = rows.X if backend.device != "cpu" else to_host(rows.X)
         codes = backend.encode(X, self._edges(backend, replace(rows, X=X), self.schema_))
-        bag = rows.n_rows if recipe.sampler.draws is None else min(recipe.sampler.draws.total, rows.n_rows)
-        together = max(1, POSITIONS // max(bag, 1))
+        drawn = rows.n_rows if recipe.sampler.draws is None else min(recipe.sampler.draws.total, rows.n_rows)
+        # a device marks the draws of a tree in a list of all rows; a processor works in its caches
+        together = max(1, POSITIONS // max(drawn, 1) if backend.device == "cpu" else DEVICE_POSITIONS // rows.n_rows)
         parts = [] if old is None else [old]
         for first in range(have, have + wanted, together):
             n_trees = min(together, have + wanted - first)
@@ -212,11 +224,24 @@ class BaseForest(ForestLooks, Grower):
             self.seed_ = self._seed()
         return self.seed_
 
+    def _fixed_seed(self) -> bool:
+        """Whether ``random_state`` is one seed, and not a stream of them."""
+        return self.random_state is None or isinstance(self.random_state, Integral)
+
     # -- trees
+
+    def __len__(self) -> int:
+        return len(self.estimators_)
+
+    def __getitem__(self, i: int | slice) -> Any:
+        return self.estimators_[i]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.estimators_)
 
     @property
     def estimators_(self) -> Trees:
-        """The trees, each made when it is asked for."""
+        """The trees, each made when it is asked for, with the forest's seed and labels; to be read, not changed."""
         check_is_fitted(self, "forest_")
         return Trees(self)
 
@@ -234,17 +259,7 @@ class BaseForest(ForestLooks, Grower):
         cls = self._tree_class()
         names = cls().get_params().keys() & self.get_params().keys()
         model = cls(**{name: getattr(self, name) for name in names - {"random_state"}}, random_state=self.seed_)
-        for name in (
-            "schema_",
-            "layout_",
-            "weight_unit_",
-            "n_outputs_",
-            "n_features_in_",
-            "max_features_",
-            "fit_info_",
-        ):
-            setattr(model, name, getattr(self, name))
-        for name in ("classes_", "n_classes_", "feature_names_in_"):
+        for name in TREE_ATTRIBUTES:
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
         model.forest_ = self.forest_.tree(t).lock()
@@ -318,10 +333,10 @@ class BaseForest(ForestLooks, Grower):
         for first in range(0, forest.roots.size, step):
             trees = range(first, min(first + step, forest.roots.size))
             part = joined([forest.tree(t) for t in trees])
-            leaves = backend.apply(part, X)
+            leaves, votes = backend.apply(part, X), self._votes(part)
             for column, t in enumerate(trees):
                 out = np.bincount(Bags(1, t, self.seed_, draws).drawn(0), minlength=n) == 0
-                total[out] += self._votes(part)[leaves[out, column]]
+                total[out] += votes[leaves[out, column]]
                 count[out] += 1
         if not count.all():
             warnings.warn(
@@ -340,24 +355,3 @@ class BaseForest(ForestLooks, Grower):
     @abstractmethod
     def _keep_out_of_bag(self, mean: NDArray[np.float64], target: Target, bagging: Bagging) -> None:
         """Set the attributes of out-of-bag estimates from means (rows of positive weight, O)."""
-
-
-def spread(mean: NDArray[np.float64], bagging: Bagging) -> NDArray[np.float64]:
-    """Estimates of the rows that were given; those of weight 0 took no part and have none."""
-    if bagging.kept is None:
-        return mean
-    full = np.full((bagging.n_rows, mean.shape[1]), np.nan)
-    full[bagging.kept] = mean
-    return full
-
-
-def draws_of_a_bag(max_samples: Any, n: int, weight: NDArray[np.float64] | None) -> int:
-    """``max_samples`` as a number: all rows by default; a share is one of the weight of all rows."""
-    if max_samples is None:
-        return n
-    if isinstance(max_samples, Integral):
-        return int(max_samples)
-    return max(1, int((n if weight is None else float(weight.sum())) * max_samples))
-
-
-Score = Callable[[NDArray[Any], NDArray[Any]], float]

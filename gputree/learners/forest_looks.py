@@ -76,6 +76,8 @@ class ForestLooks:
         """
         rows, truth, out = self._out(X, y)
         groups = [[f] for f in range(self.n_features_in_)] if groups is None else groups
+        if not all(np.ndim(g) == 1 and all(0 <= f < self.n_features_in_ for f in g) for g in groups):
+            raise ValueError(f"groups={groups!r} must be lists of columns 0 .. {self.n_features_in_ - 1}")
         total = np.zeros(len(groups))
         for t, mask in enumerate(out.T):
             tree, seen, mine = self._tree(t), rows[mask], truth[mask]
@@ -107,6 +109,8 @@ class ForestLooks:
         """
         check_is_fitted(self, "forest_")
         n_nodes, leaves = self.forest_.n_nodes, self._leaves(X)
+        if oob and other is not None:
+            raise ValueError("oob=True compares the rows of the fit with each other; leave `other` out")
         if oob:
             out = self._unseen(leaves.shape[0])
             inside = membership(leaves, n_nodes, out)

@@ -16,10 +16,11 @@ from gputree.backends.arrays import in_kind
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.target import Target, class_target, sum_target
-from gputree.learners.forest import FOREST_CONSTRAINTS, Bagging, BaseForest, spread
+from gputree.learners.bagging import Bagging, spread
+from gputree.learners.forest import FOREST_CONSTRAINTS, BaseForest
 from gputree.learners.forest_uses import DENSE_CELLS, membership, weighted_quantiles
-from gputree.learners.labels import as_columns
-from gputree.learners.tasks import ClassifierTask, RegressorTask
+from gputree.learners.labels import as_columns, side_by_side
+from gputree.learners.tasks import ClassifierTask, RegressorTask, checked_weight
 
 Score: TypeAlias = "bool | Callable[[NDArray[Any], NDArray[Any]], float]"
 
@@ -49,6 +50,17 @@ class ForestClassifier(ClassifierTask, BaseForest):
         labels: NDArray[Any] = in_kind(self._labels(self._shares(X)), X)
         return labels
 
+    def _weights(self, labels: NDArray[Any], weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+        """As of a tree; "balanced" counts the weights of the rows, as in scikit-learn's forests."""
+        if self.class_weight != "balanced" or weight is None:
+            return super()._weights(labels, weight, n_rows)
+        given = checked_weight(weight, labels)
+        total = np.ones(n_rows) if given is None else given.copy()
+        for column in labels.T:
+            sums = np.bincount(column, total if given is None else given)
+            total *= (sums.sum() / ((sums > 0).sum() * np.where(sums > 0, sums, 1.0)))[column]
+        return checked_weight(total, labels)
+
     def _shares(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
         """Means over the trees."""
         check_is_fitted(self, "forest_")
@@ -58,7 +70,7 @@ class ForestClassifier(ClassifierTask, BaseForest):
 
     def _votes(self, forest: Forest) -> NDArray[np.float64]:
         """Class shares of the nodes, or 1 for their largest class, the first among equals."""
-        if self.voting == "soft":
+        if self.voting != "hard":
             return forest.value
         votes = np.zeros_like(forest.value)
         first = 0
@@ -70,8 +82,10 @@ class ForestClassifier(ClassifierTask, BaseForest):
 
     def _truth(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """1 for the class of a row."""
-        parts = []
-        for classes, column in zip(self._class_lists(), as_columns(y, n_rows), strict=True):
+        parts, columns = [], as_columns(y, n_rows)
+        if len(columns) != self.n_outputs_:
+            raise ValueError(f"y has {len(columns)} outputs, and the fit had {self.n_outputs_}")
+        for classes, column in zip(self._class_lists(), columns, strict=True):
             strange = column[~np.isin(column, classes)].tolist()
             if strange:
                 raise ValueError(f"y holds {strange[0]!r}, which is none of the classes of the fit")
@@ -94,16 +108,26 @@ class ForestClassifier(ClassifierTask, BaseForest):
     def _keep_out_of_bag(self, mean: NDArray[np.float64], target: Target, bagging: Bagging) -> None:
         """Shares and accuracy of the trees that have not seen a row."""
         shares = self._by_output(spread(mean, bagging))
-        self.oob_decision_function_ = np.stack(shares, axis=2) if isinstance(shares, list) else shares
+        same = isinstance(shares, list) and len({p.shape[1] for p in shares}) == 1
+        self.oob_decision_function_ = np.stack(shares, axis=2) if same else shares
         known = ~np.isnan(mean[:, 0])
         assert target.labels is not None
         truth = [c.take(n[known]) for c, n in zip(self._class_lists(), target.labels, strict=True)]
-        found = self._labels(mean[known])
-        score = accuracy_score if self.oob_score is True else self.oob_score
-        if len(truth) == 1:
-            self.oob_score_ = float(score(truth[0], found))
-        else:
-            self.oob_score_ = float(np.mean([score(t, f) for t, f in zip(truth, found.T, strict=True)]))
+        found = self._labels(mean[known]) if known.any() else np.zeros(0)
+        self.oob_score_ = scored(self.oob_score, accuracy_score, side_by_side(truth), found)
+
+
+def scored(wanted: Any, usual: Any, truth: NDArray[Any], found: NDArray[Any]) -> Any:
+    """The score that ``oob_score`` asks for; NaN where no row has an estimate."""
+    if not truth.size:
+        return np.nan
+    if truth.ndim == 2 and truth.shape[1] == 1:
+        truth = truth[:, 0]
+    if wanted is not True:
+        return wanted(truth, found)
+    if usual is accuracy_score and truth.ndim == 2:  # all outputs right, whatever their classes
+        return float(np.mean((truth == found).all(axis=1)))
+    return float(usual(truth, found))
 
 
 class ForestRegressor(RegressorTask, BaseForest):
@@ -172,6 +196,4 @@ class ForestRegressor(RegressorTask, BaseForest):
         known = ~np.isnan(mean[:, 0])
         assert target.sums is not None
         truth, found = target.sums.y.T[known], mean[known]
-        if truth.shape[1] == 1:
-            truth, found = truth[:, 0], found[:, 0]
-        self.oob_score_ = float((r2_score if self.oob_score is True else self.oob_score)(truth, found))
+        self.oob_score_ = scored(self.oob_score, r2_score, truth, found if found.shape[1] > 1 else found[:, 0])

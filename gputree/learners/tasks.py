@@ -194,7 +194,10 @@ class RegressorTask(RegressorMixin):
                 f"y holds {y.min()}; some value(s) of y are negative which is not allowed for Poisson regression"
             )
         if (y.max(axis=0) <= 0).any():
-            raise ValueError("y is 0 everywhere; the sum of y must be positive for Poisson regression")
+            raise ValueError(
+                f"column {int(y.max(axis=0).argmin())} of y is 0 everywhere; its sum must be positive for Poisson "
+                "regression"
+            )
 
     def _weights(self, labels: NDArray[Any], weight: Any, n_rows: int) -> NDArray[np.float64] | None:
         """Weights of the rows."""

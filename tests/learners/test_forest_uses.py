@@ -174,5 +174,12 @@ def test_what_needs_bags_and_the_rows_of_the_fit() -> None:
     model = gputree.RandomForestClassifier(3).fit(X, y)
     with pytest.raises(ValueError, match="X has 100 rows, and the fit had 150"):
         model.permutation_importances(X[:100], y[:100])
+    with pytest.raises(ValueError, match="oob=True compares the rows of the fit"):
+        model.proximity(X, X[:5], oob=True)
+    for groups in ([0, 1], [[-1]], [[9]]):
+        with pytest.raises(ValueError, match=r"must be lists of columns 0 \.\. 3"):
+            model.permutation_importances(X, y, groups)
+    with pytest.raises(ValueError, match="y has 2 outputs, and the fit had 1"):
+        model.unbiased_importances(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="y holds 7, which is none of the classes"):
         model.unbiased_importances(X, np.where(y == 0, 7, y))

@@ -104,6 +104,55 @@ def test_warm_starts_that_cannot_be() -> None:
         model.set_params(n_estimators=5).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("columns of X", lambda X, y: (X[:, :3], y)),
+        ("classes of y", lambda X, y: (X[:100], y[:100])),
+        ("rows or draws", lambda X, y: (X[:149], y[:149])),
+    ],
+)
+def test_a_warm_start_on_another_table_is_refused_and_harms_nothing(what: str, change: Any) -> None:
+    X, y = load_iris(return_X_y=True)
+    model = gputree.RandomForestClassifier(4, warm_start=True).fit(X, y)
+    before = model.fingerprint()
+    with pytest.raises(ValueError, match=f"same table, and the .*{what}.* changed"):
+        model.set_params(n_estimators=6).fit(*change(X, y))
+    assert model.fingerprint() == before
+    assert model.predict(X[140:143]).tolist() == [2, 2, 2]
+    assert model.fit(X, y).fingerprint() == gputree.RandomForestClassifier(6).fit(X, y).fingerprint()
+
+
+def test_a_warm_start_that_fails_keeps_its_trees() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = gputree.RandomForestClassifier(4, warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X[:100], y[:100], np.full(100, np.nan))
+    assert model.predict(X[140:143]).tolist() == [2, 2, 2]
+    with pytest.raises(ValueError, match="the seed changed"):
+        model.set_params(random_state=3, n_estimators=5).fit(X, y)
+    with pytest.raises(ValueError, match="max_depth"):
+        model.set_params(max_depth=-1).fit(X, y)
+    assert model.predict(X[140:143]).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "cls", [gputree.RandomForestRegressor, gputree.RandomForestClassifier], ids=lambda c: c.__name__
+)
+@pytest.mark.parametrize(
+    "parameters",
+    [{"min_samples_leaf": 140}, {"min_samples_split": 280}, {"max_samples": 20, "min_samples_leaf": 10}],
+    ids=str,
+)
+def test_some_roots_stay_leaves(cls: Any, parameters: dict[str, Any]) -> None:
+    """Bags differ in how many rows they have, and so in whether they may be split."""
+    X, y = load_diabetes(return_X_y=True)
+    model = cls(20, **parameters).fit(X, y if "Regressor" in cls.__name__ else y > 150)
+    leaves = [tree.get_n_leaves() for tree in model.estimators_]
+    assert 1 in leaves
+    assert max(leaves) > 1
+
+
 # -- trees and bags
 
 
@@ -224,6 +273,55 @@ def test_out_of_bag_votes_and_own_scores() -> None:
     expected = plain_estimate(model, X, lambda tree: np.eye(3)[tree.predict(X)])
     np.testing.assert_allclose(model.oob_decision_function_, expected, rtol=1e-12)
     assert model.oob_score_ == (expected.argmax(axis=1) != y).sum()
+
+
+def test_out_of_bag_scores_of_several_outputs() -> None:
+    """All outputs right, as in scikit-learn; an own score sees them together. Classes may differ in number."""
+    X, y = load_iris(return_X_y=True)
+    Y = np.column_stack([y > 0, y > 1]).astype(int)
+    seen: list[Any] = []
+    model = gputree.RandomForestClassifier(40, oob_score=True, max_depth=2).fit(X, Y)
+    shares = model.oob_decision_function_
+    assert shares.shape == (150, 2, 2)
+    assert model.oob_score_ == (shares.argmax(axis=1) == Y).all(axis=1).mean()
+    own = gputree.RandomForestClassifier(40, oob_score=lambda a, b: seen.append((a.shape, b.shape))).fit(X, Y)
+    assert seen == [((150, 2), (150, 2))]
+    assert own.oob_score_ is None
+    mixed = gputree.RandomForestClassifier(40, oob_score=True).fit(X, np.column_stack([y, y > 1]))
+    assert [p.shape for p in mixed.oob_decision_function_] == [(150, 3), (150, 2)]
+
+
+def test_no_row_out_of_bag() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = quiet(gputree.RandomForestClassifier(1, oob_score=True, max_samples=100_000), X, y)
+    assert np.isnan(model.oob_score_)
+    assert np.isnan(model.oob_decision_function_).all()
+
+
+def test_balanced_classes_count_weights() -> None:
+    X, y = load_iris(return_X_y=True)
+    weight = np.where(y == 0, 10.0, 1.0)
+    model = gputree.RandomForestClassifier(60, class_weight="balanced").fit(X, y, weight)
+    share = np.mean([np.bincount(y[rows], minlength=3) / 150 for rows in model.estimators_samples_], axis=0)
+    assert np.abs(share - 1 / 3).max() < 0.02
+    root = gputree.ExtraTreesClassifier(1, class_weight="balanced").fit(X, y, weight).forest_.value[0]
+    np.testing.assert_allclose(root, 1 / 3, rtol=1e-9)
+
+
+def test_tiny_weights_are_not_drawn() -> None:
+    n = 50_000
+    weight = np.full(n, 1e-30)
+    weight[0] = 1.0
+    model = gputree.RandomForestClassifier(2, max_depth=1).fit(np.arange(n)[:, None], np.arange(n) % 2, weight)
+    assert all((rows == 0).all() for rows in model.estimators_samples_)
+
+
+def test_a_forest_is_a_sequence_of_trees() -> None:
+    X, y = load_iris(return_X_y=True)
+    model = gputree.RandomForestClassifier(3).fit(X, y)
+    assert len(model) == 3
+    assert [t.fingerprint() for t in model] == [t.fingerprint() for t in model.estimators_]
+    assert model[1].fingerprint() == model.estimators_[1].fingerprint()
 
 
 def test_rows_in_every_bag_are_named() -> None:
