@@ -36,9 +36,9 @@ class Bagging:
 
 
 def listed(value: Any) -> Any:
-    """Arrays inside as lists, so that two values can be compared."""
+    """Arrays inside as lists or bytes, so that two values can be compared."""
     if isinstance(value, np.ndarray):
-        return value.tolist()
+        return value.tolist() if value.dtype == object else (value.dtype.str, value.shape, value.tobytes())
     if isinstance(value, list):
         return [listed(part) for part in value]
     if isinstance(value, Bagging):

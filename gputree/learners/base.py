@@ -54,10 +54,11 @@ class BaseTree(Looks, Grower):
         begin = time.perf_counter()
         self.__dict__.pop("forest_", None)  # a fit that fails leaves no model behind
         ready = self._prepare(X, y, sample_weight)
-        target, watch = ready.rows.target, reporter(begin) if self.verbose else None
+        target, seed = ready.rows.target, self._seed()
+        watch = reporter(begin) if self.verbose else None
 
         def work(ready: Prepared) -> None:
-            grown = self._grown(ready, watch)
+            grown = self._grown(ready, seed, watch)
             self._keep(prune(grown, target.layout.weight(grown.stats.T), self.ccp_alpha), target)
 
         ready = self._finish(ready, work)

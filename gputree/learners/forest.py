@@ -106,7 +106,9 @@ class BaseForest(ForestLooks, Grower):
         before = self._kept()
         try:
             ready = self._prepare(X, y, sample_weight)
-            if before is not None:
+            if before is None:
+                self.seed_ = self._seed()
+            else:
                 self._check_same(before, ready)
             ready = self._finish(ready, self._work(begin, None if before is None else before["forest_"]))
         except BaseException:
@@ -146,10 +148,7 @@ class BaseForest(ForestLooks, Grower):
             "kind of y or weights": (before["layout_"], target.layout),
             "unit of the weights": (before["weight_unit_"], target.weights.unit),
             "rows or draws": (listed(before["bagging_"]), listed(self.bagging_)),
-            "seed": (
-                before["seed_"],
-                self.random_state if isinstance(self.random_state, Integral) else before["seed_"],
-            ),
+            "seed": (before["seed_"], self._seed() if self._fixed_seed() else before["seed_"]),
         }
         changed = [name for name, (old, new) in pairs.items() if old != new]
         if changed:
@@ -208,7 +207,7 @@ class BaseForest(ForestLooks, Grower):
         for first in range(have, have + wanted, together):
             n_trees = min(together, have + wanted - first)
             own = replace(recipe, sampler=replace(recipe.sampler, first=first, n_trees=n_trees))
-            parts.append(self._pruned(grow(backend, codes, rows.target, own, self._forest_seed(), watch), rows.target))
+            parts.append(self._pruned(grow(backend, codes, rows.target, own, self.seed_, watch), rows.target))
         return joined(parts)
 
     def _pruned(self, forest: Forest, target: Target) -> Forest:
@@ -217,12 +216,6 @@ class BaseForest(ForestLooks, Grower):
             return forest
         trees = [forest.tree(t) for t in range(forest.roots.size)]
         return joined([prune(tree, target.layout.weight(tree.stats.T), self.ccp_alpha) for tree in trees])
-
-    def _forest_seed(self) -> int:
-        """The seed of all trees, the same in a warm start."""
-        if not (self.warm_start and hasattr(self, "forest_")):
-            self.seed_ = self._seed()
-        return self.seed_
 
     def _fixed_seed(self) -> bool:
         """Whether ``random_state`` is one seed, and not a stream of them."""

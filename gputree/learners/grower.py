@@ -133,12 +133,12 @@ class Grower(BaseEstimator):
         work(again)
         return again
 
-    def _grown(self, ready: Prepared, watch: Watch | None) -> Forest:
+    def _grown(self, ready: Prepared, seed: int, watch: Watch | None) -> Forest:
         """Encode and grow."""
         backend, rows = ready.backend, ready.rows
         X = rows.X if backend.device != "cpu" else to_host(rows.X)
         codes = backend.encode(X, self._edges(backend, replace(rows, X=X), self.schema_))
-        return grow(backend, codes, rows.target, ready.recipe, self._seed(), watch)
+        return grow(backend, codes, rows.target, ready.recipe, seed, watch)
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""

@@ -95,6 +95,19 @@ def test_a_forest_of_the_device_is_that_of_the_cpu(
     assert machine.reserved == [0]
 
 
+def test_a_random_state_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One seed for all batches, and for a warm start."""
+    X, y = load_iris(return_X_y=True)
+    state = np.random.RandomState(4)
+    at_once = gputree.RandomForestClassifier(6, random_state=state).fit(X, y)
+    other = np.random.RandomState(4)
+    other.randint(np.iinfo(np.int32).max)
+    assert state.randint(1 << 30) == other.randint(1 << 30)
+    monkeypatch.setattr(gputree.learners.forest, "POSITIONS", 1)
+    model = gputree.RandomForestClassifier(3, random_state=np.random.RandomState(4), warm_start=True).fit(X, y)
+    assert model.set_params(n_estimators=6).fit(X, y).fingerprint() == at_once.fingerprint()
+
+
 def test_warm_starts_that_cannot_be() -> None:
     X, y = load_iris(return_X_y=True)
     model = gputree.RandomForestClassifier(5, warm_start=True).fit(X, y)
