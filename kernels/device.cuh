@@ -92,12 +92,6 @@ static __device__ __forceinline__ gt_i64 gt_scan(gt_i64 value) {
     return value;
 }
 
-// Sum over all lanes, in every lane.
-static __device__ __forceinline__ gt_i64 gt_sum(gt_i64 value) {
-    for (int by = 16; by > 0; by >>= 1) value += __shfl_xor_sync(GT_EVERYONE, value, by);
-    return value;
-}
-
 static __device__ __forceinline__ unsigned gt_lanes_before() { return (1u << GT_LANE) - 1u; }
 
 // Where the code of a feature lies: `place` counts the features of one byte, or those of two bytes, from 0.

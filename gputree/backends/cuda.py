@@ -29,7 +29,7 @@ from gputree.backends.protocol import CodeSpec, DeviceError, Work
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
-from gputree.core.schema import Cuts, Kind, sorted_cuts
+from gputree.core.schema import Cuts, Kind, category_cuts, sorted_cuts
 from gputree.core.splits import Candidates, Search, Slots, Splits
 from gputree.core.target import Target
 
@@ -69,8 +69,7 @@ class Cuda:
         with self.driver.use():
             for feature, column in zip(spec.schema.features, codes.columns(self.driver, X), strict=True):
                 if feature.kind == Kind.CATEGORICAL:
-                    numbers = np.arange(len(feature.categories), dtype=np.float64)
-                    found.append(Cuts(numbers, kind=Kind.CATEGORICAL, declared=feature.declared))
+                    found.append(category_cuts(feature))
                 elif weight is None:
                     self.driver.sort(column)
                     found.append(sorted_cuts(column.get(), None, spec.max_codes))

@@ -21,7 +21,7 @@ from gputree.backends.walk import walk
 from gputree.core.bags import Bags, multiplicities
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test, ranges
-from gputree.core.schema import Book, Cuts, Kind, numeric_cuts
+from gputree.core.schema import Book, Cuts, Kind, category_cuts, numeric_cuts
 from gputree.core.splits import TEST, Candidates, Search, Slots, Splits
 from gputree.core.summary import order_free_sums
 from gputree.core.target import Target
@@ -98,8 +98,7 @@ class Oracle:
         for first, block in column_blocks(X):
             for feature, column in zip(spec.schema.features[first:], block, strict=False):
                 if feature.kind == Kind.CATEGORICAL:
-                    numbers = np.arange(len(feature.categories), dtype=np.float64)
-                    cuts.append(Cuts(numbers, kind=Kind.CATEGORICAL, declared=feature.declared))
+                    cuts.append(category_cuts(feature))
                 else:
                     cuts.append(numeric_cuts(column, weight, spec.max_codes))
         return tuple(cuts)

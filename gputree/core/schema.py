@@ -111,6 +111,12 @@ class Book:
         return np.where(self.exact[feature], midpoint(self.values[base + cut], self.values[base + follow]), middle)
 
 
+def category_cuts(feature: Feature) -> Cuts:
+    """The codes of a column of categories, which are numbered in order."""
+    numbers = np.arange(len(feature.categories), dtype=np.float64)
+    return Cuts(numbers, kind=Kind.CATEGORICAL, declared=feature.declared)
+
+
 def floor_float32(x: NDArray[np.float64]) -> NDArray[np.float32]:
     """Round down to float32: for a float32 value v, v <= x in float64 exactly when v <= floor_float32(x)."""
     with np.errstate(over="ignore"):

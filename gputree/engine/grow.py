@@ -152,7 +152,7 @@ class Plan:
         n_features, stop = self.n_codes.size, self.recipe.stop
         turn = min(self.recipe.sampler.max_features or n_features, n_features)
         first, count = 0, turn
-        while first < n_features and count and len(slots):
+        while first < n_features and len(slots):
             features = self.recipe.sampler.features(slots, n_features, first, count)
             table = self.backend.histogram(self.shard, slots, features)
             found = self.backend.search(table, slots, self.recipe.search, turn)
@@ -162,7 +162,7 @@ class Plan:
             order = np.flatnonzero(decrease >= stop.min_gain)
             yield splits if order.size == len(splits) else splits.take(order)
             slots = slots.take(np.setdiff1d(np.arange(len(slots)), places, assume_unique=True))
-            first, count = first + count, 2 * count if self.recipe.sampler.more_features else 0
+            first, count = first + count, 2 * count
 
     def batches(self, slots: Slots) -> Iterator[Slots]:
         """Slots whose tables fit ``table_bytes`` together; at least one slot a batch."""

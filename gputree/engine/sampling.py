@@ -16,15 +16,13 @@ from gputree.core.splits import Slots
 class Sampler:
     """``n_trees`` trees from number ``first`` on, and how their rows are drawn, None for all rows.
 
-    ``max_features`` features are tried at a time in a node, None for all; with ``more_features`` the next ones where
-    these have no admissible test.
+    ``max_features`` features are tried at a time in a node, None for all.
     """
 
     n_trees: int = 1
     max_features: int | None = None
     first: int = 0
     draws: Draws | None = None
-    more_features: bool = True
 
     def bags(self, seed: int) -> Bags:
         """Rows of every tree, as a description."""

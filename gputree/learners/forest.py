@@ -198,8 +198,7 @@ class BaseForest(ForestLooks, Grower):
             warnings.warn("Warm-start fitting without increasing n_estimators does not fit new trees.", stacklevel=5)
             return old
         backend, rows, recipe = ready.backend, ready.rows, ready.recipe
-        X = rows.X if backend.device != "cpu" else to_host(rows.X)
-        codes = backend.encode(X, self._edges(backend, replace(rows, X=X), self.schema_))
+        codes = self._codes(ready)
         drawn = rows.n_rows if recipe.sampler.draws is None else min(recipe.sampler.draws.total, rows.n_rows)
         # a device marks the draws of a tree in a list of all rows; a processor works in its caches
         together = max(1, POSITIONS // max(drawn, 1) if backend.device == "cpu" else DEVICE_POSITIONS // rows.n_rows)

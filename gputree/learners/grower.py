@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends import choose, choose_or_cpu, wanted_device
 from gputree.backends.arrays import device_number, on_device, to_host
-from gputree.backends.protocol import Backend, CodeSpec, DeviceError
+from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
 from gputree.core.schema import Schema
@@ -135,10 +135,13 @@ class Grower(BaseEstimator):
 
     def _grown(self, ready: Prepared, seed: int, watch: Watch | None) -> Forest:
         """Encode and grow."""
+        return grow(ready.backend, self._codes(ready), ready.rows.target, ready.recipe, seed, watch)
+
+    def _codes(self, ready: Prepared) -> Codes:
+        """Codes of the rows, on the backend's side."""
         backend, rows = ready.backend, ready.rows
         X = rows.X if backend.device != "cpu" else to_host(rows.X)
-        codes = backend.encode(X, self._edges(backend, replace(rows, X=X), self.schema_))
-        return grow(backend, codes, rows.target, ready.recipe, seed, watch)
+        return backend.encode(X, self._edges(backend, replace(rows, X=X), self.schema_))
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""
