@@ -158,6 +158,10 @@ class Oracle:
                     lookups.append(lookup)
         return candidates(best, table.features, lookups)
 
+    def finish_rows(self, shard: Shard) -> int:
+        """None: every node goes through the growth loop."""
+        return 0
+
     def children(self, shard: Shard, splits: Splits) -> NDArray[np.int64]:
         """Sum the rows of every branch."""
         entries = Entries.of(shard, splits.node)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
-from gputree.core.forest import Forest
+from gputree.core.forest import Forest, Grown
 from gputree.core.schema import Cuts, Schema
-from gputree.core.splits import Candidates, Search, Slots, Splits
+from gputree.core.splits import Candidates, Search, Slots, Splits, Stop
 from gputree.core.target import Target
 
 
@@ -56,6 +56,17 @@ class Work:
     cells: int = 0
     table_bytes: int = 0
     batches: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Subtrees:
+    """What `finish` has grown: tests, also of nodes that it has grown itself, and the children of all of them in order.
+
+    The children of a test come one after another, those of a later test behind them.
+    """
+
+    splits: Splits
+    born: Grown
 
 
 class Backend(Protocol):

@@ -32,6 +32,7 @@ class Shard:
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
     times: NDArray[Any] | None = None
+    regrouped: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def size(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
         """Rows of nodes (k,)."""

@@ -8,7 +8,7 @@ A criterion is five scalar functions and a fold:
     score = final(gain, info, N)
 
 x is a channel's total in a branch and n the branch's weight; X and N are the node's. The functions run on NumPy arrays
-(`gputree.core.scores`), and `c_text` traces them into C text for the kernel. May import NumPy and `gputree.core.expr`.
+(`gputree.core.scores`), and `gputree.core.texts` traces them into C and Python text for the kernels. May import NumPy and `gputree.core.expr`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gputree.core.expr import Expr, FloatArray, Scalar, absolute, constant, log2, ratio, xlogx
+from gputree.core.expr import FloatArray, Scalar, absolute, constant, log2, ratio, xlogx
 
 _LN2 = 0.6931471805599453
 
@@ -46,7 +46,7 @@ class TargetKind(Enum):
 class Criterion(ABC):
     """A split criterion; see the head of the module for the meaning of its functions.
 
-    `term`, `branch`, `info`, `final` and `scale` take arrays or `Expr`; `impurity` and `loss` serve reports and take
+    `term`, `branch`, `info`, `final`, `decrease` and `scale` take arrays or `Expr`; `impurity` and `loss` serve reports and take
     arrays only.
 
     Attributes
@@ -88,8 +88,8 @@ class Criterion(ABC):
         """Return the score."""
         return gain
 
-    def decrease(self, gain: FloatArray, N: FloatArray) -> FloatArray:
-        """Return the gain in the unit of a total: what adds up over the splits of a tree (arrays only)."""
+    def decrease(self, gain: Scalar, N: Scalar) -> Scalar:
+        """Return the gain in the unit of a total: what adds up over the splits of a tree."""
         return gain
 
     @abstractmethod
@@ -258,7 +258,7 @@ class ChiSquare(Criterion):
     def final(self, gain: Scalar, info: Scalar, N: Scalar) -> Scalar:
         return gain * N
 
-    def decrease(self, gain: FloatArray, N: FloatArray) -> FloatArray:
+    def decrease(self, gain: Scalar, N: Scalar) -> Scalar:
         return gain * N
 
     def scale(self, N: Scalar, X: Scalar) -> Scalar:
@@ -363,28 +363,3 @@ def fold(how: Fold, terms: FloatArray) -> FloatArray:
         else:
             total += row
     return total
-
-
-def c_text(criterion: Criterion) -> str:
-    """Return the C text of a criterion: `gt_term`, `gt_branch`, `gt_info`, `gt_final`, `gt_scale`, `GT_FOLD_MAX`.
-
-    `GT_FOLD_MAX` is 1 for a maximum, 0 for a sum; either starts from 0. The text calls functions of
-    `kernels/common.cuh`, which must come before it.
-
-    Examples
-    --------
-    >>> print(c_text(CRITERIA["gini"]).splitlines()[1])
-    static __device__ __forceinline__ double gt_term(double x, double n, double X, double N) { return (x * x); }
-    """
-    x, n, X, N, s, gain, info = (Expr(name) for name in ("x", "n", "X", "N", "s", "gain", "info"))
-    functions = {
-        "gt_term(double x, double n, double X, double N)": criterion.term(x, n, X, N),
-        "gt_branch(double s, double n, double N)": criterion.branch(s, n, N),
-        "gt_info(double n, double N)": criterion.info(n, N),
-        "gt_final(double gain, double info, double N)": criterion.final(gain, info, N),
-        "gt_scale(double N, double X)": criterion.scale(N, X),
-    }
-    lines = [f"#define GT_FOLD_MAX {int(criterion.fold is Fold.MAX)}"]
-    for head, body in functions.items():
-        lines.append(f"static __device__ __forceinline__ double {head} {{ return {body.text}; }}")
-    return "\n".join(lines) + "\n"

@@ -87,7 +87,7 @@ def constant(value: float, like: Scalar) -> Scalar:
 
 # 2 atanh(s) / (s ln 2) as a polynomial in s*s, lowest power first: interpolated at the 8 Chebyshev points of the range
 # of s*s, 0 .. (sqrt 2 - 1)^4; relative error 1.4e-17, mostly from rounding the coefficients. The first is 2 / ln 2.
-_ATANH = (
+ATANH = (
     2.8853900817779268,
     0.9617966939259898,
     0.5770780163455203,
@@ -97,9 +97,9 @@ _ATANH = (
     0.2209130842311768,
     0.2136589569431927,
 )
-_SQRT_HALF_BITS = np.int64(0x3FE6A09E667F3BCD)  # the image of sqrt(1/2) as an integer
-_MANTISSA_BITS = np.int64(52)
-_TINY = 2.0**-1022  # below it a double has no exponent of its own
+SQRT_HALF_BITS = np.int64(0x3FE6A09E667F3BCD)  # the image of sqrt(1/2) as an integer
+MANTISSA_BITS = np.int64(52)
+TINY = 2.0**-1022  # below it a double has no exponent of its own
 _BLOCK = 8192  # numbers per pass: the temporaries stay in the cache (four times as fast as whole arrays of a million)
 _TABLE_SIZE = 65536
 
@@ -144,20 +144,20 @@ def _by_blocks(function: Callable[[FloatArray], FloatArray], x: FloatArray) -> F
 
 
 def _log2_block(x: FloatArray) -> FloatArray:
-    small = x < _TINY
+    small = x < TINY
     any_small = bool(small.any())
     if any_small:
         x = x * np.where(small, 2.0**54, 1.0)
     bits = x.view(np.int64)
-    exponent = (bits - _SQRT_HALF_BITS) >> _MANTISSA_BITS  # counts from sqrt(1/2), not from 1/2
-    m = (bits - (exponent << _MANTISSA_BITS)).view(np.float64)
+    exponent = (bits - SQRT_HALF_BITS) >> MANTISSA_BITS  # counts from sqrt(1/2), not from 1/2
+    m = (bits - (exponent << MANTISSA_BITS)).view(np.float64)
     s = (m - 1.0) / (m + 1.0)
     z = s * s
-    p = z * _ATANH[7]
-    for coefficient in _ATANH[6:0:-1]:
+    p = z * ATANH[7]
+    for coefficient in ATANH[6:0:-1]:
         p += coefficient
         p *= z
-    p += _ATANH[0]
+    p += ATANH[0]
     p *= s
     if any_small:
         exponent -= np.where(small, 54, 0)

@@ -12,9 +12,9 @@ import numpy.typing as npt
 UInt64s = npt.NDArray[np.uint64]
 Integers = int | npt.NDArray[np.integer] | np.integer
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: the step between two states
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio: the step between two states
+MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+MIX_2 = np.uint64(0x94D049BB133111EB)
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 
@@ -58,9 +58,9 @@ def mix(key: Integers, i: Integers) -> UInt64s:
     '0xe220a8397b1dcdaf'
     """
     with np.errstate(over="ignore"):  # arithmetic is modulo 2^64; NumPy warns about it for scalars
-        z = _words(key) + (_words(i) + np.uint64(1)) * _GOLDEN
-        z = (z ^ (z >> np.uint64(30))) * _MIX_1
-        z = (z ^ (z >> np.uint64(27))) * _MIX_2
+        z = _words(key) + (_words(i) + np.uint64(1)) * GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * MIX_1
+        z = (z ^ (z >> np.uint64(27))) * MIX_2
         mixed: UInt64s = z ^ (z >> np.uint64(31))
     return mixed
 

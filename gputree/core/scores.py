@@ -114,10 +114,10 @@ def gains_segmented(
     return gain, info
 
 
-_FRACTION = np.uint64(0x000FFFFFFFFFFFFF)
-_POWER = np.uint64(0xFFF0000000000000)
-_ANCHOR = np.uint64(0x00C8000000000000)  # added to the bits of 2^k: the bits of 1.5 * 2^(k + 12)
-_LARGEST = np.uint64(0x7F20000000000000)  # 2^1011, the largest power whose anchor is finite
+FRACTION = np.uint64(0x000FFFFFFFFFFFFF)
+POWER = np.uint64(0xFFF0000000000000)
+ANCHOR = np.uint64(0x00C8000000000000)  # added to the bits of 2^k: the bits of 1.5 * 2^(k + 12)
+LARGEST = np.uint64(0x7F20000000000000)  # 2^1011, the largest power whose anchor is finite
 
 
 def grid(score: FloatArray, scale: FloatArray) -> FloatArray:
@@ -147,10 +147,10 @@ def grid(score: FloatArray, scale: FloatArray) -> FloatArray:
     size = np.maximum(np.abs(score), scale)
     bits = size.view(np.uint64)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is not used
-        bits += _FRACTION
-        bits &= _POWER
-        off = bits > _LARGEST
-        bits += _ANCHOR
+        bits += FRACTION
+        bits &= POWER
+        off = bits > LARGEST
+        bits += ANCHOR
         # One unit in the last place of the anchor, and of all sums with it, is q: the addition rounds.
         anchor = bits.view(np.float64)
         rounded = np.asarray(score + anchor)

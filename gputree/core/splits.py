@@ -62,6 +62,16 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """When a node stays a leaf; ``min_rows`` in rows, ``min_gain`` in gain of the criterion."""
+
+    max_depth: int | None = None
+    min_rows: int = 2
+    min_gain: float = 0.0
+    max_leaves: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """One record for one search: generators (at most one a kind), criterion, limits."""
 

@@ -41,9 +41,9 @@ def grow(
     bags = recipe.sampler.bags(seed)
     plan = Plan(backend, backend.open(codes, target, bags), target, recipe, codes.n_codes)
     frontier = plan.frontier()
-    frontier.push(plan.best_splits(plan.plant(bags.keys())))
+    frontier.push(plan.best_splits(plan.finish_small(plan.plant(bags.keys()))))
     while splits := frontier.pop():
-        slots = plan.split(splits)
+        slots = plan.finish_small(plan.split(splits))
         if watch is not None:
             watch(Progress(plan.forest.n_nodes, len(slots), int(slots.rows.sum())))
         frontier.push(plan.best_splits(slots))
@@ -127,6 +127,21 @@ class Plan:
         for o in range(layout.n_outputs):
             pure &= (stats[layout.output(o)] > 0).sum(axis=0) <= 1
         return pure
+
+    def finish_small(self, slots: Slots) -> Slots:
+        """Let the backend grow the whole subtrees of small nodes, where it can; give the other slots."""
+        if self.recipe.order is not Order.LEVEL or not len(slots):
+            return slots
+        small = slots.rows <= self.backend.finish_rows(self.shard)
+        if not small.any():
+            return slots
+        own, turn = slots.take(small), min(self.recipe.sampler.max_features or self.n_codes.size, self.n_codes.size)
+        first, depth = self.forest.n_nodes, self.forest.of("depth", own.id)
+        done = self.backend.finish(self.shard, own, depth, self.recipe.search, self.recipe.stop, turn, first)
+        begin = np.cumsum(done.splits.n_branches) - done.splits.n_branches
+        self.forest.mark(tests(done.splits, self.target.layout.weight(done.born.stats), begin, first))
+        self.forest.add(done.born)
+        return slots.take(~small)
 
     def best_splits(self, slots: Slots) -> Splits:
         """The best admissible test of every slot that has one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from gputree.core.splits import Search
+from gputree.core.splits import Search, Stop
 from gputree.engine.sampling import Sampler
 
 TABLE_BYTES = 1 << 28
@@ -16,16 +16,6 @@ class Order(Enum):
 
     LEVEL = "level by level"
     BEST = "best first"
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """When a node stays a leaf; ``min_rows`` in rows, ``min_gain`` in gain of the criterion."""
-
-    max_depth: int | None = None
-    min_rows: int = 2
-    min_gain: float = 0.0
-    max_leaves: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ import pytest
 
 from gputree.backends.gpu.driver import PLAIN, Flavour
 from gputree.backends.source import read_kernel
-from gputree.core.criteria import CRITERIA, TargetKind, c_text
+from gputree.core.criteria import CRITERIA, TargetKind
+from gputree.core.texts import c_text
 
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 OF_CUPY = ("-ftz=true", "--device-as-default-execution-space")  # cupy.cuda.compiler adds them, and -arch=sm_..

@@ -38,7 +38,8 @@ compiler._get_arch_for_options_for_nvrtc = lambda arch=None: ("-arch=sm_90", "cu
 
 from gputree.backends.gpu.driver import Flavour
 from gputree.backends.source import read_kernel
-from gputree.core.criteria import CRITERIA, TargetKind, c_text
+from gputree.core.criteria import CRITERIA, TargetKind
+from gputree.core.texts import c_text
 
 flavours = [Flavour(TargetKind.COUNTS, False, CRITERIA["gini"]), Flavour(TargetKind.COUNTS, True, CRITERIA["gini"])]
 for flavour in flavours:

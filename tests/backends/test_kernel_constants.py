@@ -13,10 +13,11 @@ from gputree.backends.gpu import codes, rows, search, sizes, tables, walk
 from gputree.backends.gpu.driver import KINDS
 from gputree.backends.source import kernels_folder
 from gputree.core import schema
-from gputree.core.criteria import CRITERIA, TargetKind, c_text
+from gputree.core.criteria import CRITERIA, TargetKind
 from gputree.core.forest import Test
 from gputree.core.keys import Stream
 from gputree.core.splits import NOT_MET, Scan
+from gputree.core.texts import c_text
 
 LANES = 32  # of a warp, on every card
 TYPES = {"double": "f8", "int": "i4", "unsigned short": "u2"}

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputree.core.criteria import CRITERIA, Criterion, Fold, TargetKind, c_text, fold
+from gputree.core.criteria import CRITERIA, Criterion, Fold, TargetKind, fold
 from gputree.core.scores import gains, gains_segmented, grid, parent
+from gputree.core.texts import c_text
 
 COUNT_CRITERIA = [name for name, c in CRITERIA.items() if c.needs is TargetKind.COUNTS and name != "log_loss"]
 ALL = [name for name in CRITERIA if name != "log_loss"]

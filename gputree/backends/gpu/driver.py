@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from gputree.backends.protocol import DeviceError, DeviceMemoryError
 from gputree.backends.source import read_kernel
-from gputree.core.criteria import Criterion, TargetKind, c_text
+from gputree.core.criteria import Criterion, TargetKind
+from gputree.core.texts import c_text
 
 ARRAY = Any  # an array on the device
 OPTIONS = ("--fmad=false", "--std=c++17")  # contraction would round once where the CPU rounds twice

@@ -1,0 +1,145 @@
+"""From rows to cells: rows are brought into cache, counted by (feature, code, channel), and present codes are listed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy import int64, uint32, uint64
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.marks import kernel, trailing_zeros
+from gputree.backends.cpu.records import Job, Layout, Part, Scratch, Source
+
+WORD = 64
+ROWS = 64  # fetched together
+DENSE = 4  # codes per row from which present codes are remembered, not looked for
+
+
+@kernel
+def load(source: Source, part: Part, first: int, n: int, feature: NDArray[int64]) -> None:
+    """Bring what the rows at n positions add into cache, and their codes of some features."""
+    row = source.row[first : first + n]
+    at, weight, units = part.at, part.weight, source.units
+    for i in range(n):
+        at[i] = uint32(i)
+        weight[i] = 1
+    if source.times.size:
+        times = source.times[first : first + n]
+        for i in range(n):
+            weight[i] = int64(times[i])
+    for o in range(source.labels.shape[0]):
+        gather(part.label[o], source.labels[o], row)
+    for o in range(source.values.shape[0]):
+        gather(part.value[o], source.values[o], row)
+        gather(part.y[o], source.y[o], row)
+        value = part.value[o]
+        for i in range(n):
+            value[i] *= weight[i]
+    if units.size:
+        for i in range(n):
+            weight[i] *= units[row[i]]
+    codes = source.codes
+    for block in range(0, n, ROWS):  # in the order of rows, so that each is fetched once
+        for j in range(feature.size):
+            column, f = part.column[j], feature[j]
+            for i in range(block, min(block + ROWS, n)):
+                column[i] = codes[row[i], f]
+
+
+@kernel
+def gather(into: NDArray[Any], array: NDArray[Any], row: NDArray[uint32]) -> None:
+    """Take the numbers of some rows."""
+    for i in range(row.size):
+        into[i] = array[row[i]]
+
+
+@kernel
+def add(job: Job, column: NDArray[Any], table: NDArray[int64], first: int, stop: int) -> None:
+    """Add the rows first .. stop - 1 of a part to the table of one feature.
+
+    Indices are unsigned, so that Numba does not look for negative ones.
+    """
+    layout, part, rows = job.layout, job.part, job.layout.rows
+    channels, at, weight = layout.table, part.at[first:stop], part.weight[first:stop]
+    wide = uint64(channels)
+    for o in range(layout.first.size):
+        channel = layout.first[o]
+        if layout.counts:
+            label = part.label[o, first:stop]
+            for i in range(at.size):
+                cell = uint64(column[at[i]]) * wide + uint64(channel) + uint64(label[i])
+                table[cell] += weight[i]
+        else:
+            value = part.value[o, first:stop]
+            for i in range(at.size):
+                table[uint64(column[at[i]]) * wide + uint64(channel)] += value[i]
+    if not layout.counts:
+        for i in range(at.size):
+            table[uint64(column[at[i]]) * wide] += weight[i]
+    if 0 <= rows < channels:
+        for i in range(at.size):
+            table[uint64(column[at[i]]) * wide + uint64(rows)] += 1
+
+
+@kernel
+def remember(part: Part, column: NDArray[Any], bits: NDArray[uint64], first: int, stop: int) -> None:
+    """Set the bits of the codes of some rows."""
+    at = part.at[first:stop]
+    for i in range(at.size):
+        code = uint64(column[at[i]])
+        bits[int64(code >> uint64(6))] |= uint64(1) << (code & uint64(63))
+
+
+@kernel
+def list_remembered(scratch: Scratch, n_words: int) -> int:
+    """List the codes whose bits are set, ascending, and clear the bits; how many there are."""
+    cells, bits, code = 0, scratch.bits, scratch.code
+    for w in range(n_words):
+        word = bits[w]
+        while word != uint64(0):
+            code[cells] = w * WORD + int64(trailing_zeros(word))
+            cells += 1
+            word &= word - uint64(1)
+        bits[w] = uint64(0)
+    return cells
+
+
+@kernel
+def list_counted(scratch: Scratch, layout: Layout, table: NDArray[int64], n_codes: int) -> int:
+    """List the codes that have some weight, ascending; how many there are."""
+    cells, code, channels = 0, scratch.code, layout.table
+    last = layout.sizes[0] if layout.counts else 1
+    for c in range(n_codes + 1):
+        weight = 0
+        for i in range(c * channels, c * channels + last):
+            weight += table[i]
+        if weight > 0:
+            code[cells] = c
+            cells += 1
+    return cells
+
+
+@kernel
+def weight_of(layout: Layout, channel: NDArray[int64]) -> int:
+    """The weight that channels (C,) hold."""
+    weight = channel[0]
+    if layout.counts:
+        for c in range(1, layout.sizes[0]):
+            weight += channel[c]
+    return weight
+
+
+@kernel
+def rows_of(layout: Layout, channel: NDArray[int64]) -> int:
+    """The rows that channels (C,) hold."""
+    return channel[layout.rows] if layout.rows >= 0 else weight_of(layout, channel)
+
+
+@kernel
+def forget(scratch: Scratch, table: NDArray[int64], cells: int, channels: int) -> None:
+    """Clear the cells of a table."""
+    place = scratch.place
+    for i in range(cells):
+        first = place[i] * channels
+        for c in range(channels):
+            table[first + c] = 0

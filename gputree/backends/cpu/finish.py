@@ -1,0 +1,378 @@
+"""Small nodes: their whole subtrees, depth first, on rows that stay in cache."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy import float64, int32, int64, uint64
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.cells import load, rows_of, weight_of
+from gputree.backends.cpu.cuts import BRANCHES, CELLS, CUT, FEATURE, GAIN, KIND, LOOKUP, LOW, MISSING, SCORE
+from gputree.backends.cpu.formulas import gt_decrease
+from gputree.backends.cpu.marks import entry, kernel, record
+from gputree.backends.cpu.numbers import drawn
+from gputree.backends.cpu.records import Job, Layout, Node, Part
+from gputree.backends.cpu.search import Given, job_of, keep_better, node_of, search_part
+from gputree.core.keys import Stream
+
+CHILD_STREAM, FEATURE_STREAM = np.uint64(Stream.CHILD), np.uint64(Stream.FEATURE)
+PARENT, DEPTH, FIRST, STOP, STATS = 0, 1, 2, 3, 4  # columns of nodes; the channels follow
+N_TEST = 8  # columns of tests: node, kind, feature, first child, branches, missing, cut, cells of the lookup
+
+
+@record
+class Grown:
+    """What is grown: arrays that are replaced by longer ones when they are full, and how much of each is used.
+
+    Nodes are numbered from 0 on; parents -1 - s are the slots.
+    """
+
+    node: NDArray[int64]  # (nodes, 4 + C) parent, depth, positions of the rows, channels
+    key: NDArray[uint64]  # (nodes, 1)
+    bounds: NDArray[float64]  # (nodes, 2)
+    test: NDArray[int64]  # (tests, 8)
+    figures: NDArray[float64]  # (tests, 2) low, score
+    lookup: NDArray[int64]  # (cells, 2) code, branch
+    used: NDArray[int64]  # (3,) nodes, tests, cells
+
+
+@kernel
+def longer(array: NDArray[int64], need: int) -> NDArray[int64]:
+    """The array, or one twice as long that begins with it."""
+    if need <= array.shape[0]:
+        return array
+    room = np.empty((max(need, 2 * array.shape[0]), array.shape[1]), array.dtype)
+    room[: array.shape[0]] = array
+    return room
+
+
+@kernel
+def make_room(grown: Grown, nodes: int, cells: int) -> None:
+    """Room for some more nodes, one test and some cells of its lookup."""
+    used = grown.used
+    grown.node = longer(grown.node, used[0] + nodes)
+    grown.key = longer(grown.key, used[0] + nodes)
+    grown.bounds = longer(grown.bounds, used[0] + nodes)
+    grown.test = longer(grown.test, used[1] + 1)
+    grown.figures = longer(grown.figures, used[1] + 1)
+    grown.lookup = longer(grown.lookup, used[2] + cells)
+
+
+@kernel
+def after(hash_a: uint64, a: int, hash_b: uint64, b: int) -> bool:
+    """Whether ranked feature a comes after b."""
+    return hash_a > hash_b or (hash_a == hash_b and a > b)
+
+
+@kernel
+def next_features(job: Job, key: uint64, tried: int, last: tuple[uint64, int]) -> int:
+    """Put the features of the next turn, those ranked behind ``last``, into a heap with the last of them on top.
+
+    As `sampling.Sampler.features`; how many there are.
+    """
+    scratch, n_features = job.scratch, job.meaning.n_codes.size
+    turn = min(job.rules.turn, n_features - tried)
+    rank, feature, size = scratch.rank, scratch.feature, 0
+    for f in range(n_features):
+        h = drawn(key, FEATURE_STREAM, uint64(f))
+        if tried and not after(h, f, last[0], last[1]):
+            continue
+        if size < turn:
+            i = size
+            size += 1
+            while i > 0 and after(h, f, rank[(i - 1) // 2], feature[(i - 1) // 2]):
+                rank[i], feature[i] = rank[(i - 1) // 2], feature[(i - 1) // 2]
+                i = (i - 1) // 2
+        elif after(h, f, rank[0], feature[0]):
+            continue
+        else:
+            i = sink(rank, feature, h, f, size)
+        rank[i], feature[i] = h, f
+    return size
+
+
+@kernel
+def sink(rank: NDArray[uint64], feature: NDArray[int64], h: uint64, f: int, size: int) -> int:
+    """The place that a feature takes when the top of the heap is given up for it."""
+    i = 0
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and after(rank[child + 1], feature[child + 1], rank[child], feature[child]):
+            child += 1
+        if not after(rank[child], feature[child], h, f):
+            return i
+        rank[i], feature[i] = rank[child], feature[child]
+        i = child
+    return i
+
+
+@kernel
+def best_test(job: Job, node: Node, span: tuple[int, int]) -> bool:
+    """Whether a node has an admissible test; it is then in the second row of the scratch."""
+    scratch, n_features = job.scratch, job.meaning.n_codes.size
+    scratch.figures[1, SCORE] = -math.inf
+    if job.rules.turn >= n_features:
+        for f in range(n_features):
+            search_part(job, node, f, f, span)
+            keep_better(job)
+        return scratch.figures[1, SCORE] > -math.inf
+    tried = 0
+    last = (uint64(0), int64(-1))
+    while tried < n_features and scratch.figures[1, SCORE] == -math.inf:
+        size = next_features(job, node.key, tried, last)
+        last = (scratch.rank[0], scratch.feature[0])
+        for j in range(size):
+            search_part(job, node, scratch.feature[j], scratch.feature[j], span)
+            keep_better(job)
+        tried += size
+    return scratch.figures[1, SCORE] > -math.inf
+
+
+@kernel
+def is_open(job: Job, grown: Grown, i: int, span: tuple[int, int]) -> bool:
+    """Whether a new node may be split: `grow.Plan.add`."""
+    layout, rules = job.layout, job.rules
+    total = grown.node[i, STATS:]
+    rows, weight = rows_of(layout, total), weight_of(layout, total)
+    if rows < max(rules.stop_rows, 2 * rules.min_rows) or weight < 2 * rules.min_weight:
+        return False
+    if grown.node[i, DEPTH] >= rules.max_depth:
+        return False
+    for o in range(layout.first.size):
+        if layout.counts:
+            classes = 0
+            for c in range(layout.first[o], layout.first[o] + layout.sizes[o]):
+                classes += 1 if total[c] > 0 else 0
+            if classes > 1:
+                return True
+        else:
+            y = job.part.y[o]
+            for k in range(span[0] + 1, span[1]):
+                if y[k] != y[span[0]]:
+                    return True
+    return False
+
+
+@kernel
+def branch_of(job: Job, code: int) -> int:
+    """The branch that the best test gives to a code."""
+    test = job.scratch.test[1]
+    if code == 0:
+        return test[MISSING]
+    if test[KIND] != LOOKUP:
+        return 1 if code > test[CUT] else 0
+    low, high = 0, test[CELLS]
+    while low < high:
+        middle = (low + high) // 2
+        if job.scratch.look_code[1, middle] < code:
+            low = middle + 1
+        else:
+            high = middle
+    return int64(job.scratch.look_branch[1, low])
+
+
+@kernel
+def regroup(job: Job, span: tuple[int, int], size: NDArray[int64]) -> None:
+    """Sort the rows of a node by branch, keeping their order inside a branch; size (branches,) receives theirs."""
+    part, order = job.part, job.scratch.order
+    column, at = part.column[job.scratch.test[1, FEATURE]], part.at
+    first, stop = span
+    branch, cut, lookup = job.scratch.branch, job.scratch.test[1, CUT], job.scratch.test[1, KIND] == LOOKUP
+    size[:] = 0
+    for i in range(first, stop):
+        code = int64(column[at[i]])
+        b = branch_of(job, code) if lookup or code == 0 else int64(code > cut)
+        branch[i] = int32(b)
+        size[b] += 1
+    place = np.cumsum(size) - size + first
+    for i in range(first, stop):
+        order[place[branch[i]]] = i
+        place[branch[i]] += 1
+    move(part.at, order, first, stop)
+    move(part.weight, order, first, stop)
+    for o in range(job.layout.first.size):
+        if job.layout.counts:
+            move(part.label[o], order, first, stop)
+        else:
+            move(part.value[o], order, first, stop)
+            move(part.y[o], order, first, stop)
+
+
+@kernel
+def move(array: NDArray[int64], order: NDArray[int64], first: int, stop: int) -> None:
+    """Put a range of an array into an order."""
+    old = array[first:stop].copy()
+    for i in range(first, stop):
+        array[i] = old[order[i] - first]
+
+
+@kernel
+def add_children(job: Job, grown: Grown, parent: int, span: tuple[int, int], size: NDArray[int64]) -> None:
+    """Append the children of a node that is regrouped: their channels, keys and bounds."""
+    layout, part, first_child = job.layout, job.part, grown.used[0]
+    key, first = grown.key[parent, 0], span[0]
+    for b in range(size.size):
+        child = first_child + b
+        grown.node[child, :] = 0
+        grown.node[child, PARENT] = parent
+        grown.node[child, DEPTH] = grown.node[parent, DEPTH] + 1
+        grown.node[child, FIRST], grown.node[child, STOP] = first, first + size[b]
+        grown.key[child, 0] = drawn(key, CHILD_STREAM, uint64(b))
+        grown.bounds[child] = grown.bounds[parent]
+        total = grown.node[child, STATS:]
+        add_up(layout, part, total, (first, first + size[b]))
+        if layout.rows >= 0:
+            total[layout.rows] = size[b]
+        first += size[b]
+    grown.used[0] += size.size
+
+
+@kernel
+def add_up(layout: Layout, part: Part, total: NDArray[int64], span: tuple[int, int]) -> None:
+    """Add some rows of a part to channels (C,)."""
+    weight = part.weight[span[0] : span[1]]
+    for o in range(layout.first.size):
+        channel = layout.first[o]
+        if layout.counts:
+            label = part.label[o, span[0] : span[1]]
+            for i in range(weight.size):
+                total[channel + int64(label[i])] += weight[i]
+        else:
+            total[channel] = part.value[o, span[0] : span[1]].sum()
+    if not layout.counts:
+        total[0] = weight.sum()
+
+
+@kernel
+def bound(job: Job, grown: Grown, feature: int, first_child: int) -> None:
+    """Monotone bounds of two children: split at the middle of the two values: `grow.Plan.bounds`."""
+    sign = job.rules.monotone[feature]
+    if sign == 0:
+        return
+    a, b = grown.node[first_child, STATS:], grown.node[first_child + 1, STATS:]
+    level_a = float64(a[1]) / float64(max(weight_of(job.layout, a), 1))
+    level_b = float64(b[1]) / float64(max(weight_of(job.layout, b), 1))
+    middle = (level_a + level_b) / 2
+    lower, upper = (first_child, first_child + 1) if sign > 0 else (first_child + 1, first_child)
+    grown.bounds[lower, 1] = middle
+    grown.bounds[upper, 0] = middle
+
+
+@kernel
+def record(job: Job, grown: Grown, i: int, branches: int) -> None:
+    """Append the best test as that of node i, whose children come next."""
+    scratch, t = job.scratch, grown.used[1]
+    test, cells = scratch.test[1], scratch.test[1, CELLS]
+    grown.test[t, 0] = i
+    grown.test[t, 1] = test[KIND]
+    grown.test[t, 2] = test[FEATURE]
+    grown.test[t, 3] = grown.used[0]
+    grown.test[t, 4] = branches
+    grown.test[t, 5] = test[MISSING]
+    grown.test[t, 6] = test[CUT]
+    grown.test[t, 7] = cells
+    grown.figures[t, 0] = scratch.figures[1, LOW]
+    grown.figures[t, 1] = scratch.figures[1, SCORE]
+    for c in range(cells):
+        grown.lookup[grown.used[2] + c, 0] = int64(scratch.look_code[1, c])
+        grown.lookup[grown.used[2] + c, 1] = int64(scratch.look_branch[1, c])
+    grown.used[1] += 1
+    grown.used[2] += cells
+
+
+@kernel
+def split_node(job: Job, grown: Grown, i: int) -> None:
+    """Give node i its best test and its children."""
+    test = job.scratch.test[1]
+    branches = test[BRANCHES]
+    make_room(grown, branches, test[CELLS])
+    span = (grown.node[i, FIRST], grown.node[i, STOP])
+    first_child, size = grown.used[0], np.empty(branches, int64)
+    record(job, grown, i, branches)
+    regroup(job, span, size)
+    add_children(job, grown, i, span, size)
+    if job.rules.monotone.size and branches == 2:
+        bound(job, grown, test[FEATURE], first_child)
+
+
+@kernel
+def grow_part(job: Job, grown: Grown, root: int) -> None:
+    """Grow the subtree of a node whose rows are loaded."""
+    stack, top = np.empty(64, int64), 1
+    stack[0] = root
+    while top:
+        top -= 1
+        i = stack[top]
+        total = grown.node[i, STATS:].copy()
+        span = (grown.node[i, FIRST], grown.node[i, STOP])
+        node = node_of(job.layout, total, grown.key[i, 0], grown.bounds[i, 0], grown.bounds[i, 1])
+        if not best_test(job, node, span):
+            continue
+        if gt_decrease(job.scratch.figures[1, GAIN], node.N) < job.rules.min_gain:
+            continue
+        first_child = grown.used[0]
+        split_node(job, grown, i)
+        for child in range(first_child, grown.used[0]):
+            if is_open(job, grown, child, (grown.node[child, FIRST], grown.node[child, STOP])):
+                if top == stack.size:
+                    stack = np.concatenate((stack, stack))
+                stack[top] = child
+                top += 1
+
+
+@entry
+def finish_slots(
+    given: Given, items: NDArray[int64], slots: tuple[NDArray[int64], NDArray[uint64], NDArray[float64]]
+) -> tuple[Any, ...]:
+    """Grow the subtrees of small nodes; items i8 (I, 4): slot, depth, first and stop of its rows.
+
+    Of the slots: channels (k, C), keys (k,), bounds (k, 2). The slots themselves are the first nodes, in order of items;
+    the rows of a node are given by their positions in the shard, which is regrouped. Gives the arrays of `Grown`.
+    """
+    stats, key, bounds = slots
+    job = job_of(given, given[2][1].size, (items[:, 3] - items[:, 2]).max(), 1)
+    grown = nothing_grown(STATS + stats.shape[1])
+    make_room(grown, items.shape[0], 0)
+    grown.used[0] = items.shape[0]
+    everything = np.arange(job.meaning.n_codes.size)
+    for i in range(items.shape[0]):
+        slot, first, stop = items[i, 0], items[i, 2], items[i, 3]
+        grown.node[i, PARENT], grown.node[i, DEPTH] = -1 - slot, items[i, 1]
+        grown.node[i, FIRST], grown.node[i, STOP] = 0, stop - first
+        grown.node[i, STATS:] = stats[slot]
+        grown.key[i, 0], grown.bounds[i] = key[slot], bounds[slot]
+        load(job.source, job.part, first, stop - first, everything)
+        begin = grown.used[0]
+        grow_part(job, grown, i)
+        put_back(job, first, stop - first)
+        grown.node[begin : grown.used[0], FIRST : STOP + 1] += first
+    return grown.node, grown.key, grown.bounds, grown.test, grown.figures, grown.lookup, grown.used
+
+
+@kernel
+def nothing_grown(width: int) -> Grown:
+    """No nodes yet."""
+    return Grown(
+        np.empty((64, width), int64),
+        np.empty((64, 1), uint64),
+        np.empty((64, 2)),
+        np.empty((64, N_TEST), int64),
+        np.empty((64, 2)),
+        np.empty((64, 2), int64),
+        np.zeros(3, int64),
+    )
+
+
+@kernel
+def put_back(job: Job, first: int, n: int) -> None:
+    """Regroup the rows of the shard as those of the part."""
+    source, at = job.source, job.part.at
+    row = source.row[first : first + n].copy()
+    for i in range(n):
+        source.row[first + i] = row[at[i]]
+    if source.times.size:
+        times = source.times[first : first + n].copy()
+        for i in range(n):
+            source.times[first + i] = times[at[i]]

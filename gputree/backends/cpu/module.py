@@ -1,0 +1,83 @@
+"""The kernels of one criterion as one module text, in a folder where Numba keeps what it compiles.
+
+Numba's own cache does not see what a function calls in other files, so the text holds everything, and the folder is
+named by its hash: an edit of any part is another folder. Standard library and core only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+import tempfile
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from gputree.core.criteria import Criterion
+from gputree.core.texts import python_text
+
+_HERE = Path(__file__).parent
+_CORE = _HERE.parents[1] / "core"
+_OURS = re.compile(r"^from (gputree\.backends\.cpu|__future__)\S* import (\([^)]*\)|.*)\n", re.MULTILINE)
+_CONSTANTS = ("expr", "forest", "keys", "scores", "splits")  # core modules whose constants the kernels import
+_SHARED = ("records", "rows", "encode", "walk")
+_OF_CRITERION = ("records", "numbers", "formulas", "cells", "cuts", "categories", "search", "finish")
+
+
+def module_text(criterion: Criterion | None) -> str:
+    """The kernels that need no criterion (None), or those of one."""
+    parts = ["from __future__ import annotations\n"]
+    for name in _SHARED if criterion is None else _OF_CRITERION:
+        own = criterion is not None and name == "formulas"
+        parts.append(python_text(criterion) if own and criterion else (_HERE / f"{name}.py").read_text("utf-8"))
+    core = hashlib.sha256(b"".join((_CORE / f"{name}.py").read_bytes() for name in _CONSTANTS)).hexdigest()
+    text = "\n".join(_OURS.sub("", part) for part in parts[1:])
+    return f"{parts[0]}\n# with constants of gputree.core {core}\n{text}"
+
+
+def load_module(criterion: Criterion | None, marks: dict[str, Any]) -> ModuleType:
+    """The module of a criterion; ``marks`` take the place of `gputree.backends.cpu.marks`."""
+    text = module_text(criterion)
+    name = f"gputree_kernels_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    path = cache_folder() / name / f"{name}.py"
+    write(path, text)
+    spec = spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    module.__dict__.update(marks)
+    sys.modules[name] = module  # Numba's files name the records by their module
+    spec.loader.exec_module(module)
+    return module
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file at once, unless it is there."""
+    if path.is_file() and path.read_text("utf-8") == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(draft, path)
+
+
+@cache
+def cache_folder() -> Path:
+    """``GPUTREE_CACHE_DIR``, or gputree's folder in the user's cache; one that lives as long as the process if neither
+    can be written.
+    """
+    given = os.environ.get("GPUTREE_CACHE_DIR")
+    places = [Path(given)] if given else []
+    places.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gputree")
+    for place in places:
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=place):
+                return place
+        except OSError:
+            continue
+    return Path(tempfile.mkdtemp(prefix="gputree-"))

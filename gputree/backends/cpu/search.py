@@ -1,0 +1,217 @@
+"""The best test of a node: features are counted and searched one after another."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy import float64, int32, int64, uint16, uint32, uint64
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.categories import branch_value, search_branches, search_subsets
+from gputree.backends.cpu.cells import (
+    DENSE,
+    WORD,
+    add,
+    forget,
+    list_counted,
+    list_remembered,
+    load,
+    remember,
+    rows_of,
+    weight_of,
+)
+from gputree.backends.cpu.cuts import (
+    CELLS,
+    FEATURE,
+    SCORE,
+    search_cuts,
+    start_test,
+)
+from gputree.backends.cpu.formulas import gt_scale
+from gputree.backends.cpu.marks import entry, kernel
+from gputree.backends.cpu.records import Job, Layout, Meaning, Node, Part, Rules, Scratch, Source
+from gputree.core.splits import Scan
+
+CUTS, ONE_CUT, EVERY, SUBSETS, ONE_SUBSET = (int(s) for s in Scan)
+"""Numbers of the scans."""
+
+
+@kernel
+def node_of(layout: Layout, total: NDArray[int64], key: uint64, low: float, high: float) -> Node:
+    """A node's own terms, once for all features: `scan.Nodes.of`."""
+    outputs = layout.first.size
+    weight = weight_of(layout, total)
+    X, mean, parent = np.empty(layout.n_channels), np.zeros(outputs, int64), np.zeros(outputs)
+    scale = 0.0
+    for c in range(layout.n_channels):
+        X[c] = float64(total[c])
+    for o in range(outputs):
+        first = layout.first[o]
+        if not layout.counts:
+            if layout.centred:
+                mean[o] = total[first] // max(weight, 1)
+            X[first] = float64(total[first] - weight * mean[o]) * layout.scale[o]
+        scale += gt_scale(float64(weight), X[first])
+    node = Node(total, X, mean, parent, weight, rows_of(layout, total), float64(weight), scale, low, high, key)
+    for o in range(outputs):
+        parent[o] = branch_value(layout, node, o, total)
+    return node
+
+
+@kernel
+def search_cells(job: Job, node: Node, feature: int, table: NDArray[int64], cells: int) -> None:
+    """The best test of one feature from its listed cells, into the first row of the scratch."""
+    start_test(job, feature)
+    scan = job.meaning.scan[feature]
+    if scan < 0:  # no generator serves columns of this kind
+        return
+    if scan == CUTS or scan == ONE_CUT:
+        search_cuts(job, node, feature, table, cells, scan == ONE_CUT)
+    elif scan == EVERY:
+        search_branches(job, node, feature, table, cells)
+    else:
+        search_subsets(job, node, feature, table, cells, scan == ONE_SUBSET)
+
+
+@kernel
+def search_part(job: Job, node: Node, j: int, feature: int, span: tuple[int, int]) -> None:
+    """Count column j of a part, which holds a feature, over some rows of a node, and search it."""
+    scratch, column = job.scratch, job.part.column[j]
+    first, stop = span
+    table, n_codes = scratch.table[0], job.meaning.n_codes[feature]
+    add(job, column, table, first, stop)
+    if n_codes < DENSE * (stop - first):
+        cells = list_counted(scratch, job.layout, table, n_codes)
+    else:
+        remember(job.part, column, scratch.bits, first, stop)
+        cells = list_remembered(scratch, n_codes // WORD + 1)
+    search_cells(job, node, feature, table, cells)
+    forget(scratch, table, cells, job.layout.table)
+
+
+@kernel
+def keep_better(job: Job) -> None:
+    """Take the test of a feature as the node's if its score is higher, or as high and its column lower."""
+    scratch = job.scratch
+    mine, best = scratch.figures[0, SCORE], scratch.figures[1, SCORE]
+    if mine < best or mine == -math.inf:
+        return
+    if mine == best and scratch.test[0, FEATURE] > scratch.test[1, FEATURE]:
+        return
+    scratch.figures[1, :] = scratch.figures[0, :]
+    scratch.test[1, :] = scratch.test[0, :]
+    cells = scratch.test[0, CELLS]
+    scratch.look_code[1, :cells] = scratch.look_code[0, :cells]
+    scratch.look_branch[1, :cells] = scratch.look_branch[0, :cells]
+
+
+@kernel
+def count_chunks(job: Job, first: int, stop: int, features: NDArray[int64]) -> None:
+    """Count some features over the rows at positions first .. stop - 1, a part at a time."""
+    part, table = job.part, job.scratch.table
+    for at in range(first, stop, part.at.size):
+        n = min(part.at.size, stop - at)
+        load(job.source, part, at, n, features)
+        for j in range(features.size):
+            add(job, part.column[j], table[j], 0, n)
+
+
+Given = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
+"""The fields of a source, a layout, a meaning and rules, as the host gives them."""
+
+
+@kernel
+def job_of(given: Given, features: int, rows: int, tables: int) -> Job:
+    """Records from what the host gives, and a thread's own room: so many rows of features, tables of some at once."""
+    layout, source = Layout(*given[1]), Source(*given[0])
+    outputs, n_features = layout.first.size, given[2][1].size
+    meaning = Meaning(*given[2])
+    widest = meaning.n_codes.max() + 1
+    part = Part(
+        np.empty((features, rows), source.codes.dtype),
+        np.empty(rows, uint32),
+        np.empty((outputs, rows), uint32),
+        np.empty(rows, int64),
+        np.empty((outputs, rows), int64),
+        np.empty((outputs, rows)),
+    )
+    scratch = Scratch(
+        np.zeros((tables, widest * layout.table), int64),
+        np.zeros(widest // WORD + 1, uint64),
+        np.empty(widest, int64),
+        np.empty(widest, int64),
+        np.empty(widest),
+        np.empty(layout.table, int64),
+        np.empty((2, 4)),
+        np.empty((2, 6), int64),
+        np.empty((2, widest), uint16),
+        np.empty((2, widest), uint16),
+        np.empty(n_features, uint64),
+        np.empty(n_features, int64),
+        np.empty(rows, int64),
+        np.empty(rows, int32),
+    )
+    return Job(source, layout, meaning, Rules(*given[3]), part, scratch)
+
+
+@entry
+def search_items(
+    given: Given,
+    items: NDArray[int64],
+    slots: tuple[NDArray[int64], NDArray[uint64], NDArray[float64]],
+    features: NDArray[int32],
+    found: tuple[NDArray[float64], NDArray[int64]],
+    room: tuple[int, int],
+) -> NDArray[int64]:
+    """Best tests of features ``features[slot, first:stop]`` of large nodes; cells of lookups (pair, code, branch).
+
+    items i8 (I, 5): slot, first and stop of its features, first and stop of its rows. Features i4 (k, m), -1 = none. Of
+    the slots: channels (k, C), keys (k,), bounds (k, 2). Into found: figures f8 (k * m, 3) and tests i8 (k * m, 5). At
+    most room[0] rows are in cache at once, and room[1] features are counted together.
+    """
+    stats, key, bounds = slots
+    figures, tests = found
+    job = job_of(given, room[1], room[0], room[1])
+    lookups, n_lookups = np.empty((16, 3), int64), 0
+    for i in range(items.shape[0]):
+        slot = items[i, 0]
+        asked = features[slot, items[i, 1] : items[i, 2]]
+        place = np.flatnonzero(asked >= 0)
+        own = asked[place].astype(int64)
+        count_chunks(job, items[i, 3], items[i, 4], own)
+        node = node_of(job.layout, stats[slot], key[slot], bounds[slot, 0], bounds[slot, 1])
+        for j in range(own.size):
+            pair = slot * features.shape[1] + items[i, 1] + place[j]
+            cells = search_counted(job, node, j, own[j])
+            figures[pair] = job.scratch.figures[0, :3]
+            tests[pair] = job.scratch.test[0, :5]
+            lookups, n_lookups = append_lookup(job, pair, cells, lookups, n_lookups)
+    return lookups[:n_lookups]
+
+
+@kernel
+def search_counted(job: Job, node: Node, j: int, feature: int) -> int:
+    """Search a feature that is counted in table j; the cells of its lookup."""
+    table = job.scratch.table[j]
+    cells = list_counted(job.scratch, job.layout, table, job.meaning.n_codes[feature])
+    search_cells(job, node, feature, table, cells)
+    forget(job.scratch, table, cells, job.layout.table)
+    return job.scratch.test[0, CELLS]
+
+
+@kernel
+def append_lookup(
+    job: Job, pair: int, cells: int, lookups: NDArray[int64], n_lookups: int
+) -> tuple[NDArray[int64], int]:
+    """Add the lookup of a feature's test to a list that doubles when it is full."""
+    if n_lookups + cells > lookups.shape[0]:
+        longer = np.empty((max(2 * lookups.shape[0], n_lookups + cells), 3), int64)
+        longer[:n_lookups] = lookups[:n_lookups]
+        lookups = longer
+    for i in range(cells):
+        lookups[n_lookups + i, 0] = pair
+        lookups[n_lookups + i, 1] = job.scratch.look_code[0, i]
+        lookups[n_lookups + i, 2] = job.scratch.look_branch[0, i]
+    return lookups, n_lookups + cells

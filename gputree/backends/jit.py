@@ -1,0 +1,406 @@
+"""The fast CPU backend: kernels that Numba compiles, in threads. Equal to the oracle bit for bit.
+
+Large nodes are searched feature by feature in parallel; small ones are grown to the end of their subtrees by one thread
+each, on rows that fit its cache. May import core, the protocol and the oracle. Numba is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.module import load_module
+from gputree.backends.cpu.walk import Tests
+from gputree.backends.oracle import Oracle, candidates, listed, narrow
+from gputree.backends.oracle import Table as OracleTable
+from gputree.backends.protocol import CodeSpec, Subtrees
+from gputree.backends.scan import blank
+from gputree.backends.shard import Codes, Shard
+from gputree.core.bags import Bags
+from gputree.core.criteria import Criterion
+from gputree.core.forest import Forest, Grown, Test
+from gputree.core.schema import Book, Cuts, Kind, category_cuts, code_dtype, floor_float32, sorted_cuts
+from gputree.core.splits import Candidates, Limits, Search, Slots, Splits, Stop
+from gputree.core.target import Layout, Target
+
+CHUNK = 1 << 11  # rows of a large node brought into cache at once
+TABLE_BYTES = 1 << 18  # of the tables of features that are counted together
+PART_BYTES = 1 << 18  # of the codes of a small node
+PART_ROWS = 1 << 13  # rows of a small node
+FEATURES = 16  # columns of a large node searched by one thread at a time
+ROWS = 1 << 14  # rows encoded or predicted by one thread at a time
+TASKS = 8  # pieces of work a thread
+WALKED = tuple(field.name for field in fields(Tests))
+
+
+def threads(n_jobs: int | None = None) -> int:
+    """Threads to use: ``n_jobs`` as in joblib; None: all processors, or as many as ``OMP_NUM_THREADS`` allows."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is not None:
+        return max(1, n_jobs if n_jobs > 0 else processors + 1 + n_jobs)
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return min(processors, int(limit)) if limit.isdigit() and int(limit) else processors
+
+
+@cache
+def marks() -> dict[str, Any]:
+    """The compiled forms of `gputree.backends.cpu.marks`."""
+    import numba
+    from llvmlite import ir
+    from numba.experimental import structref
+    from numba.extending import intrinsic
+
+    @intrinsic
+    def trailing_zeros(context: Any, word: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+        return numba.types.uint64(numba.types.uint64), code
+
+    def record(cls: Any) -> Any:
+        """A class whose instances are pointers to their fields."""
+        kind = structref.register(type(f"{cls.__name__}Type", (numba.types.StructRef,), {"__module__": cls.__module__}))
+        setattr(sys.modules[cls.__module__], kind.__name__, kind)
+        structref.define_constructor(cls, kind, list(cls.__annotations__))
+        structref.define_attributes(kind)
+        return cls
+
+    kernel = numba.njit(nogil=True, error_model="numpy")
+    return {
+        "kernel": kernel,
+        "entry": numba.njit(nogil=True, error_model="numpy", cache=True),
+        "bits_of": kernel(lambda x: np.float64(x).view(np.int64)),
+        "float_of": kernel(lambda bits: np.int64(bits).view(np.float64)),
+        "record": record,
+        "trailing_zeros": trailing_zeros,
+    }
+
+
+@cache
+def kernels(criterion: Criterion | None) -> ModuleType:
+    """The compiled kernels of a criterion, or those that need none."""
+    return load_module(criterion, marks())
+
+
+def source_of(shard: Shard) -> tuple[Any, ...]:
+    """The rows of a shard as kernels read them."""
+    target, none = shard.target, np.zeros(0, np.int64)
+    blank_rows = np.zeros((0, 0))
+    return (
+        shard.codes.columns[0].base if shard.codes.columns else np.zeros((target.n_rows, 0), np.uint8),
+        blank_rows.astype(np.int32) if target.labels is None else target.labels,
+        blank_rows.astype(np.int64) if target.sums is None else target.sums.values,
+        blank_rows if target.sums is None else target.sums.y,
+        none if target.weights.units is None else target.weights.units,
+        shard.rows,
+        np.zeros(0, np.uint8) if shard.times is None else shard.times,
+    )
+
+
+def layout_of(layout: Layout, limits: Limits | None) -> tuple[Any, ...]:
+    """A layout as kernels read it."""
+    first = [layout.output(o).start for o in range(layout.n_outputs)]
+    without = layout.rows >= 0 and (limits is None or limits.min_rows <= 1)
+    return (
+        np.array(first, np.int64),
+        np.array(layout.sizes, np.int64),
+        np.array(layout.scale, np.float64),
+        layout.counts,
+        layout.kind.name == "CENTRED_SUMS",
+        layout.rows,
+        layout.n_channels,
+        layout.n_channels - without,
+    )
+
+
+def meaning_of(codes: Codes, search: Search) -> tuple[Any, ...]:
+    """What codes mean, as kernels read it."""
+    book = codes.book
+    scans = [search.scan(int(kind)) for kind in book.kind]
+    return (
+        book.values,
+        book.edges,
+        book.offset,
+        codes.n_codes,
+        book.declared,
+        book.exact.astype(np.uint8),
+        np.array([-1 if scan is None else int(scan) for scan in scans], np.int64),
+    )
+
+
+def rules_of(search: Search, layout: Layout, stop: Stop, turn: int) -> tuple[Any, ...]:
+    """Limits as kernels read them."""
+    limits = search.limits
+    monotone = np.zeros(0, np.int64) if limits.monotone is None else limits.monotone.astype(np.int64)
+    by_mean = layout.n_outputs == 1 and not (layout.counts and layout.sizes[0] > 2)
+    return (
+        monotone,
+        limits.min_rows,
+        limits.min_weight,
+        limits.max_branches or 0,
+        by_mean,
+        turn,
+        np.iinfo(np.int64).max if stop.max_depth is None else stop.max_depth,
+        stop.min_rows,
+        float(stop.min_gain),
+    )
+
+
+class Jit(Oracle):
+    """The oracle's compiled twin."""
+
+    name = "jit"
+
+    def __init__(self, n_jobs: int | None = None, note: str = "") -> None:
+        super().__init__(note)
+        self.n_threads = threads(n_jobs)
+
+    def each(self, work: Callable[[Any], Any], pieces: Iterable[Any]) -> list[Any]:
+        """What some work gives for each piece, in threads."""
+        pieces = list(pieces)
+        if self.n_threads < 2 or len(pieces) < 2:
+            return [work(piece) for piece in pieces]
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            return list(pool.map(work, pieces))
+
+    def edges(self, X: NDArray[Any], spec: CodeSpec, weight: NDArray[np.int64] | None) -> tuple[Cuts, ...]:
+        """A column a thread."""
+        features = spec.schema.features
+
+        def cuts(f: int) -> Cuts:
+            if features[f].kind == Kind.CATEGORICAL:
+                return category_cuts(features[f])
+            column = column_of(X, f)
+            if weight is None:
+                column.sort()
+                return sorted_cuts(column, None, spec.max_codes)
+            order = np.argsort(column, kind="stable")
+            return sorted_cuts(column[order], weight[order], spec.max_codes)
+
+        return tuple(self.each(cuts, range(len(features))))
+
+    def encode(self, X: NDArray[Any], cuts: tuple[Cuts, ...]) -> Codes:
+        """Codes by row, all of the width that the widest column needs."""
+        n_codes = np.array([cut.n_codes for cut in cuts], np.int64)
+        table = np.empty((X.shape[0], len(cuts)), code_dtype(int(n_codes.max(initial=0))))
+        keys = [cut.values if cut.edges is None else cut.edges for cut in cuts]
+        flat = np.concatenate([np.zeros(0), *keys])
+        flat = floor_float32(flat) if X.dtype == np.float32 else flat
+        offset = np.cumsum([0, *(k.size for k in keys)]).astype(np.int64)
+        run = kernels(None).encode_rows
+
+        def encode(first: int) -> None:
+            block = np.ascontiguousarray(dense(X[first : first + ROWS]))
+            run(block, flat, offset, table[first : first + ROWS], (0, block.shape[0]))
+
+        self.each(encode, range(0, X.shape[0], ROWS))
+        return Codes(tuple(table.T), Book.of(cuts), n_codes)
+
+    def open(self, codes: Codes, target: Target, bags: Bags) -> Shard:
+        """List the rows of every bag, four bytes a row."""
+        shard = super().open(codes, target, bags)
+        shard.rows = shard.rows.astype(np.uint32, copy=False)
+        return shard
+
+    def search(self, table: OracleTable, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
+        """Count and search some features of a slot at a time."""
+        shard, features = table.shard, np.ascontiguousarray(table.features)
+        k, m = features.shape
+        layout = layout_of(shard.target.layout, search.limits)
+        width = int(shard.codes.n_codes.max(initial=0)) + 1
+        block = max(1, min(FEATURES, TABLE_BYTES // (8 * width * layout[-1]), m))
+        first = np.arange(0, m, block)
+        items = np.empty((k, first.size, 5), np.int64)
+        items[:, :, 0] = np.arange(k)[:, None]
+        items[:, :, 1], items[:, :, 2] = first, np.minimum(first + block, m)
+        items[:, :, 3], items[:, :, 4] = shard.start[slots.id][:, None], shard.stop[slots.id][:, None]
+        items = items.reshape(-1, 5)
+        figures, tests = np.empty((k * m, 3)), np.empty((k * m, 5), np.int64)
+        given = np.ascontiguousarray(slots.stats.T), slots.key, np.ascontiguousarray(slots.bounds.T)
+        source, meaning = source_of(shard), meaning_of(shard.codes, search)
+        rules = rules_of(search, shard.target.layout, Stop(), m)
+        run = kernels(search.criterion).search_items
+
+        def work(piece: NDArray[np.int64]) -> NDArray[np.int64]:
+            return run((source, layout, meaning, rules), piece, given, features, (figures, tests), (CHUNK, block))
+
+        lookups = np.concatenate([np.zeros((0, 3), np.int64), *self.each(work, self.pieces(items, 3))])
+        return found_of(figures, tests, features, lookups)
+
+    def pieces(self, items: NDArray[np.int64], first: int) -> list[NDArray[np.int64]]:
+        """Items of nodes, whose rows stand in columns ``first`` and the next, in pieces of about as many rows."""
+        rows = np.cumsum(items[:, first + 1] - items[:, first] + 16)
+        if not rows.size:
+            return []
+        n = min(items.shape[0], TASKS * self.n_threads)
+        ends = np.searchsorted(rows, np.arange(1, n) * (rows[-1] / n))
+        return [piece for piece in np.split(items, np.unique(ends)) if piece.size]
+
+    def finish_rows(self, shard: Shard) -> int:
+        """Rows of the largest node that `finish` takes."""
+        width = max(1, len(shard.codes.columns)) * (shard.codes.columns[0].itemsize if shard.codes.columns else 1)
+        return int(np.clip(PART_BYTES // width, 64, PART_ROWS))
+
+    def finish(self, shard: Shard, slots: Slots, depth: NDArray[np.int32], search: Search, stop: Stop, turn: int, first: int) -> Subtrees:
+        """Whole subtrees of small nodes."""
+        layout = layout_of(shard.target.layout, search.limits)
+        items = np.empty((len(slots), 4), np.int64)
+        items[:, 0], items[:, 1] = np.arange(len(slots)), depth
+        items[:, 2], items[:, 3] = shard.start[slots.id], shard.stop[slots.id]
+        given = np.ascontiguousarray(slots.stats.T), slots.key, np.ascontiguousarray(slots.bounds.T)
+        source, meaning = source_of(shard), meaning_of(shard.codes, search)
+        rules = rules_of(search, shard.target.layout, stop, turn)
+        run = kernels(search.criterion).finish_slots
+
+        def work(piece: NDArray[np.int64]) -> Any:
+            return piece, run((source, layout, meaning, rules), piece, given)
+
+        return subtrees_of(self.each(work, self.pieces(items, 2)), shard, slots, first)
+
+    def children(self, shard: Shard, splits: Splits) -> NDArray[np.int64]:
+        """Regroup the rows, and sum those of every branch."""
+        n_branches = splits.n_branches.astype(np.int64)
+        begin = np.cumsum(n_branches) - n_branches
+        tests = np.stack(
+            [
+                splits.feature.astype(np.int64),
+                splits.cut.astype(np.int64),
+                splits.missing.astype(np.int64),
+                (splits.kind == Test.LOOKUP).astype(np.int64),
+                splits.lookup_ptr[:-1],
+                splits.lookup_ptr[1:],
+                shard.start[splits.node],
+                shard.stop[splits.node],
+                begin,
+                begin + n_branches,
+            ],
+            axis=1,
+        )
+        lookup = np.stack([splits.lookup_code.astype(np.int64), splits.lookup_branch.astype(np.int64)], axis=1)
+        stats = np.zeros((int(n_branches.sum()), shard.target.layout.n_channels), np.int64)
+        size = np.zeros(stats.shape[0], np.int64)
+        source, layout = source_of(shard), layout_of(shard.target.layout, None)
+        run = kernels(None).split_rows
+
+        def work(piece: NDArray[np.int64]) -> None:
+            run((source, layout), shard.codes.n_codes, piece, lookup, (stats, size))
+
+        self.each(work, self.pieces(tests, 6))
+        start = np.repeat(shard.start[splits.node], n_branches)
+        inside = np.cumsum(size) - size
+        start += inside - np.repeat(inside[begin], n_branches)
+        shard.regrouped = start, start + size
+        return np.ascontiguousarray(stats.T)
+
+    def partition(self, shard: Shard, splits: Splits, children: NDArray[np.int32]) -> None:
+        """The rows are regrouped: record the ranges."""
+        shard.place(children, *shard.regrouped)
+
+    def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
+        """Rows walk down all trees, some rows a thread."""
+        leaves = np.empty((X.shape[0], forest.roots.size), np.int32)
+        run, tests = kernels(None).leaves_of, tests_of(forest)
+
+        def work(first: int) -> None:
+            block = np.ascontiguousarray(dense(X[first : first + ROWS]))
+            run(tests, forest.roots, block, leaves[first : first + ROWS], (0, block.shape[0]))
+
+        self.each(work, range(0, X.shape[0], ROWS))
+        return leaves
+
+    def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Add the trees in order."""
+        total = np.zeros((X.shape[0], forest.value.shape[1]))
+        run, tests, value = kernels(None).add_values, tests_of(forest), np.ascontiguousarray(forest.value)
+
+        def work(first: int) -> None:
+            block = np.ascontiguousarray(dense(X[first : first + ROWS]))
+            run(tests, forest.roots, value, block, total[first : first + ROWS], (0, block.shape[0]))
+
+        self.each(work, range(0, X.shape[0], ROWS))
+        return total
+
+
+def column_of(X: NDArray[Any], f: int) -> NDArray[Any]:
+    """One column as an array of its own."""
+    column: NDArray[Any] = np.array(dense(X[:, f : f + 1])[:, 0])
+    return column
+
+
+def dense(block: Any) -> NDArray[Any]:
+    """A part of a table as an array, from a sparse matrix too."""
+    array: NDArray[Any] = block if isinstance(block, np.ndarray) else block.toarray()
+    return array
+
+
+def tests_of(forest: Forest) -> tuple[Any, ...]:
+    """The arrays that a walk reads."""
+    return tuple(getattr(forest, name) for name in WALKED)
+
+
+def found_of(
+    figures: NDArray[np.float64], tests: NDArray[np.int64], features: NDArray[np.int32], lookups: NDArray[np.int64]
+) -> Candidates:
+    """The protocol's record of the best tests."""
+    best = blank(tests.shape[0])
+    best.score[:], best.gain[:], best.low[:] = figures.T
+    best.kind[:], best.cut[:], best.missing[:], best.n_branches[:] = tests[:, :4].T
+    pair, code, branch = lookups.T
+    return candidates(best, features, [(pair, code.astype(np.uint16), branch.astype(np.uint16))])
+
+
+def subtrees_of(done: list[tuple[NDArray[np.int64], Any]], shard: Shard, slots: Slots, first: int) -> Subtrees:
+    """What the threads have grown, as one: new nodes are numbered from ``first`` on, piece by piece."""
+    channels = shard.target.layout.n_channels
+    nodes, keys, bounds, tests, figures, cells = [], [], [], [], [], []
+    shift = first
+    for piece, grown in done:
+        nodes_, keys_, bounds_, tests_, figures_, cells_, used = grown
+        n, t, c = used
+        own = piece.shape[0]  # the slots themselves come first
+        ids = np.concatenate([slots.id[piece[:, 0]], shift + np.arange(n - own)]).astype(np.int64)
+        node, test = nodes_[own:n].copy(), tests_[:t].copy()
+        node[:, 0], test[:, 0] = ids[node[:, 0]], ids[test[:, 0]]
+        nodes.append(node)
+        tests.append(test)
+        keys.append(keys_[own:n, 0])
+        bounds.append(bounds_[own:n])
+        figures.append(figures_[:t])
+        cells.append(cells_[:c])
+        shift += n - own
+    node = np.concatenate([np.zeros((0, 4 + channels), np.int64), *nodes])
+    test = np.concatenate([np.zeros((0, 8), np.int64), *tests])
+    low, score = np.concatenate([np.zeros((0, 2)), *figures]).T
+    code, branch = np.concatenate([np.zeros((0, 2), np.int64), *cells]).T.astype(np.uint16)
+    shard.place(np.arange(first, shift), node[:, 2], node[:, 3])
+    splits = Splits(
+        node=test[:, 0].astype(np.int32),
+        feature=test[:, 2].astype(np.int32),
+        score=score,
+        gain=np.zeros(score.size),
+        kind=test[:, 1].astype(np.uint8),
+        cut=test[:, 6].astype(np.int32),
+        low=low,
+        missing=test[:, 5].astype(np.int32),
+        n_branches=test[:, 4].astype(np.int32),
+        lookup_ptr=np.concatenate([[0], np.cumsum(test[:, 7])]).astype(np.int64),
+        lookup_code=code,
+        lookup_branch=branch,
+    )
+    born = Grown(
+        node[:, 0].astype(np.int32),
+        node[:, 1].astype(np.int32),
+        np.concatenate([np.zeros(0, np.uint64), *keys]),
+        np.ascontiguousarray(node[:, 4:].T),
+        np.ascontiguousarray(np.concatenate([np.zeros((0, 2)), *bounds]).T),
+    )
+    return Subtrees(splits, born)
