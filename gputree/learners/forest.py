@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, hstack
-from sklearn.utils._param_validation import Interval, RealNotInt
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind, to_host
@@ -29,6 +29,7 @@ from gputree.core.target import Target, counting_rows
 from gputree.engine.grow import Watch, grow
 from gputree.engine.pruning import prune
 from gputree.engine.recipe import Recipe
+from gputree.engine.sampling import FeatureDraws
 from gputree.learners.bagging import Bagging, draws_of_a_bag, listed
 from gputree.learners.forest_looks import ForestLooks
 from gputree.learners.grower import Grower, Prepared, Rows
@@ -47,6 +48,7 @@ FOREST_CONSTRAINTS: dict[str, Any] = {
     **{name: rule for name, rule in TREE_CONSTRAINTS.items() if name != "splitter"},
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "bootstrap": ["boolean"],
+    "feature_draws": [StrOptions({how.value for how in FeatureDraws})],
     "oob_score": ["boolean", callable],
     "n_jobs": [Integral, None],
     "warm_start": ["boolean"],
@@ -188,7 +190,8 @@ class BaseForest(ForestLooks, Grower):
         """The recipe of every tree."""
         recipe = super()._recipe(criterion, rows, schema)
         draws = None if self.bagging_ is None else self.bagging_.draws()
-        return replace(recipe, sampler=replace(recipe.sampler, draws=draws))
+        how = FeatureDraws(self.feature_draws)
+        return replace(recipe, sampler=replace(recipe.sampler, draws=draws, feature_draws=how))
 
     def _grown_on(self, ready: Prepared, watch: Watch | None, old: Forest | None) -> Forest:
         """Encode, and grow the trees that are not there yet, some together."""

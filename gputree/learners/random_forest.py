@@ -37,6 +37,10 @@ class RandomForestClassifier(ForestClassifier):
         Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights.
     voting : {"soft", "hard"}, default="soft"
         Mean class shares of the leaves, or one vote a tree.
+    feature_draws : {"continue", "stop", "repeats"}, default="continue"
+        Where none of the ``max_features`` drawn features gives a split: try the next ones, or keep the leaf. With
+        "repeats" a feature may be drawn more than once, so that there are fewer different ones, and the leaf is kept:
+        the textbook's wording.
     device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to predict; it cannot change the result.
 
@@ -95,6 +99,7 @@ class RandomForestClassifier(ForestClassifier):
         categorical_split: str = "binary",
         unknown: str = "majority",
         max_bins: int | str = "auto",
+        feature_draws: str = "continue",
         voting: str = "soft",
         device: str = "auto",
     ) -> None:
@@ -122,6 +127,7 @@ class RandomForestClassifier(ForestClassifier):
         self.categorical_split = categorical_split
         self.unknown = unknown
         self.max_bins = max_bins
+        self.feature_draws = feature_draws
         self.voting = voting
         self.device = device
 
@@ -150,6 +156,10 @@ class RandomForestRegressor(ForestRegressor):
         Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
     max_samples : int or float, optional
         Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights.
+    feature_draws : {"continue", "stop", "repeats"}, default="continue"
+        Where none of the ``max_features`` drawn features gives a split: try the next ones, or keep the leaf. With
+        "repeats" a feature may be drawn more than once, so that there are fewer different ones, and the leaf is kept:
+        the textbook's wording.
     device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to predict; it cannot change the result.
 
@@ -206,6 +216,7 @@ class RandomForestRegressor(ForestRegressor):
         categorical_split: str = "binary",
         unknown: str = "majority",
         max_bins: int | str = "auto",
+        feature_draws: str = "continue",
         device: str = "auto",
     ) -> None:
         self.n_estimators = n_estimators
@@ -231,6 +242,7 @@ class RandomForestRegressor(ForestRegressor):
         self.categorical_split = categorical_split
         self.unknown = unknown
         self.max_bins = max_bins
+        self.feature_draws = feature_draws
         self.device = device
 
     def _tree_class(self) -> Any:
