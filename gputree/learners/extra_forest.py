@@ -24,15 +24,17 @@ class ExtraTreesClassifier(ForestClassifier):
         The same names and meanings. Of the default ``max_features="sqrt"``, 1.0 means all features.
     bootstrap : bool, default=False
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
-        ``class_weight`` are the probabilities of the draws.
+        ``class_weight`` are the probabilities of the draws: "balanced" draws all classes equally often on average,
+        "balanced_subsample" in every bag, the first classes once more where the draws cannot be parted.
     oob_score : bool or callable, default=False
         Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
     n_jobs : int, optional
         Threads; it cannot change the result, and NumPy uses one.
     warm_start : bool, default=False
         Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
-    max_samples : int or float, optional
-        Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights.
+    max_samples : int, float, dict or array-like of int (n_classes,), optional
+        Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights. A
+        dict {class: draws}, or numbers in the order of ``classes_``, are draws of each class.
     voting : {"soft", "hard"}, default="soft"
         Mean class shares of the leaves, or one vote a tree.
     feature_draws : {"continue", "stop", "repeats"}, default="continue"
@@ -89,7 +91,7 @@ class ExtraTreesClassifier(ForestClassifier):
         warm_start: bool = False,
         class_weight: Any = None,
         ccp_alpha: float = 0.0,
-        max_samples: float | None = None,
+        max_samples: Any = None,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
         categories: dict[Any, Any] | None = None,
@@ -143,8 +145,8 @@ class ExtraTreesRegressor(ForestRegressor):
     criterion, max_depth, min_samples_split, ... : as in `ExtraTreeRegressor`
         The same names and meanings. Of the default ``max_features=1.0``, 1.0 means all features.
     bootstrap : bool, default=False
-        Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
-        ``class_weight`` are the probabilities of the draws.
+        Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` holds
+        the probabilities of the draws.
     oob_score : bool or callable, default=False
         Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
     n_jobs : int, optional

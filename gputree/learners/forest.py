@@ -175,12 +175,19 @@ class BaseForest(ForestLooks, Grower):
             self.bagging_: Bagging | None = None
             return super()._rows(X, labels, weight, criterion)
         n, kept = X.shape[0], None
-        size = draws_of_a_bag(self.max_samples, n, weight)
+        sizes, strata = self._sizes(labels, weight)
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             X, labels, weight = to_host(X)[kept], labels[kept], weight[kept]
-        self.bagging_ = Bagging(n, kept, size, weight)
-        return Rows(X, counting_rows(self._bag_target(labels, criterion, size)), X.shape[0], size)
+            strata = None if strata is None else strata[kept]
+        self.bagging_, total = Bagging(n, kept, sizes, weight, strata), int(sizes.sum())
+        return Rows(X, counting_rows(self._bag_target(labels, criterion, total)), X.shape[0], total)
+
+    def _sizes(
+        self, labels: NDArray[Any], weight: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+        """Draws of a bag (S,), and from which of S strata every row (n,) is drawn; None for one of all rows."""
+        return np.array([draws_of_a_bag(self.max_samples, labels.shape[0], weight)], np.int64), None
 
     @abstractmethod
     def _bag_target(self, labels: NDArray[Any], criterion: Criterion, draws: int) -> Target:

@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sklearn.ensemble
 from numpy.typing import NDArray
 
 import gputree
+from gputree.backends import cuda
 from gputree.core.forest import Test
 from gputree.core.keys import Stream, child_keys, draw, root_keys
+from tests.backends.conftest import require_compiler
+from tests.emulator.driver import Emulator
 
 # -- draws of features
 
@@ -87,3 +91,117 @@ def test_draws_of_features_that_do_not_exist() -> None:
     X, y = table()
     with pytest.raises(ValueError, match="The 'feature_draws' parameter of RandomForestClassifier must be a str among"):
         gputree.RandomForestClassifier(feature_draws="once").fit(X, y)
+
+
+# -- draws of classes
+
+
+def rare(n: int = 200) -> tuple[NDArray[Any], NDArray[Any]]:
+    """A class of 10 rows, one of 60 and one of 130, by name."""
+    rng = np.random.default_rng(1)
+    y = rng.permutation(np.repeat(["few", "more", "most"], [10, 60, 130]))
+    return rng.normal(size=(n, 4)) + (y == "few")[:, None], y
+
+
+def counted(model: Any, y: NDArray[Any]) -> list[list[int]]:
+    """Draws of every class in every bag."""
+    return [[int((y[rows] == name).sum()) for name in model.classes_] for rows in model.estimators_samples_]
+
+
+FORESTS = pytest.mark.parametrize("cls", [gputree.RandomForestClassifier, gputree.ExtraTreesClassifier])
+
+
+@FORESTS
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_every_bag_has_the_draws_asked_for(
+    cls: Any, weighted: bool, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if device == "cuda":
+        require_compiler()
+        machine = Emulator(checked=False)
+        monkeypatch.setattr(cuda, "import_cupy", lambda: machine.xp)
+        monkeypatch.setattr(cuda, "COMPILED", {})
+    X, y = rare()
+    weight = np.arange(200) % 4.0 if weighted else None
+    for max_samples in ({"most": 7, "few": 25, "more": 0}, [25, 0, 7], np.array([25, 0, 7])):
+        model = cls(6, bootstrap=True, max_samples=max_samples, device=device).fit(X, y, weight)
+        assert counted(model, y) == [[25, 0, 7]] * 6
+        assert model.forest_.stats[model.forest_.roots, :3].tolist() == [[25, 0, 7]] * 6
+        assert not weighted or all((rows % 4 > 0).all() for rows in model.estimators_samples_)
+
+
+@FORESTS
+def test_balanced_bags(cls: Any) -> None:
+    """Equally many draws, the rest to the first classes; on average over bags what "balanced" gives."""
+    X, y = rare()
+    model = cls(60, bootstrap=True, class_weight="balanced_subsample").fit(X, y)
+    assert counted(model, y) == [[67, 67, 66]] * 60
+    drawn_by_chance = np.mean(counted(cls(60, bootstrap=True, class_weight="balanced").fit(X, y), y), axis=0)
+    assert np.abs(drawn_by_chance - 200 / 3).max() < 4 * np.sqrt(200 * 2 / 9 / 60)
+    half = cls(3, bootstrap=True, class_weight="balanced_subsample", max_samples=0.5).fit(X, y)
+    assert counted(half, y) == [[34, 33, 33]] * 3
+    without = cls(3, bootstrap=True, class_weight="balanced_subsample").fit(X, y, np.where(y == "few", 0.0, 1.0))
+    assert counted(without, y) == [[0, 100, 100]] * 3
+
+
+def test_roots_of_balanced_bags_are_those_of_scikit_learn() -> None:
+    """Both give every class of a bag the same share."""
+    X, y = rare()
+    ours = gputree.RandomForestClassifier(5, class_weight="balanced_subsample", max_samples=198).fit(X, y)
+    theirs = sklearn.ensemble.RandomForestClassifier(5, class_weight="balanced_subsample").fit(X, y)
+    for tree in theirs.estimators_:
+        np.testing.assert_allclose(tree.tree_.value[0, 0], 1 / 3, rtol=1e-12)
+    np.testing.assert_allclose(ours.forest_.value[ours.forest_.roots], 1 / 3, rtol=1e-12)
+
+
+def test_balanced_without_bags() -> None:
+    """A tree of all rows has one bag: both words mean the same, as in scikit-learn."""
+    X, y = rare()
+    one, other = (
+        gputree.ExtraTreesClassifier(3, class_weight=word).fit(X, y) for word in ("balanced", "balanced_subsample")
+    )
+    assert one.fingerprint() == other.fingerprint()
+    np.testing.assert_allclose(one.forest_.value[one.forest_.roots], 1 / 3, rtol=1e-9)
+
+
+def test_draws_of_classes_continue() -> None:
+    X, y = rare()
+    model = gputree.RandomForestClassifier(3, max_samples=[9, 9, 9], warm_start=True).fit(X, y)
+    model.set_params(n_estimators=7).fit(X, y)
+    at_once = gputree.RandomForestClassifier(7, max_samples=[9, 9, 9]).fit(X, y)
+    assert model.fingerprint() == at_once.fingerprint()
+    with pytest.raises(ValueError, match="the rows or draws changed"):
+        model.set_params(n_estimators=8, max_samples=[9, 9, 8]).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("max_samples", "message"),
+    [
+        ({"few": 1, "more": 2, "rest": 3}, "max_samples names 'rest'; the classes of y are 'few', 'more', 'most'"),
+        ({"few": 1, "more": 2}, "max_samples has no number for class 'most'; give 0"),
+        ([1, 2], "max_samples has 2 numbers, and y has 3 classes"),
+        ([1, 2, -3], "max_samples=-3 for class 'most' must be a whole number of draws, 0 or more"),
+        ([1, 0.5, 3], "max_samples=0.5 for class 'more' must be a whole number"),
+        ([1, True, 3], "max_samples=True for class 'more' must be a whole number"),
+        ([0, 0, 0], "max_samples is 0 for every class"),
+    ],
+)
+def test_draws_of_classes_that_cannot_be(max_samples: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        gputree.RandomForestClassifier(2, max_samples=max_samples).fit(*rare())
+
+
+def test_draws_of_classes_that_contradict() -> None:
+    X, y = rare()
+    with pytest.raises(ValueError, match="for class 'few', which has no row of positive weight; give 0"):
+        gputree.RandomForestClassifier(2, max_samples=[1, 1, 1]).fit(X, y, np.where(y == "few", 0.0, 1.0))
+    for word in ("balanced_subsample", "balanced"):
+        with pytest.raises(ValueError, match=f"and so would class_weight='{word}'"):
+            gputree.RandomForestClassifier(2, max_samples=[1, 1, 1], class_weight=word).fit(X, y)
+    with pytest.raises(ValueError, match="counts draws of the classes of one output, and y has 2"):
+        gputree.RandomForestClassifier(2, class_weight="balanced_subsample").fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match="The 'max_samples' parameter of RandomForestRegressor must be"):
+        gputree.RandomForestRegressor(2, max_samples=[1, 1, 1]).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="`max_sample` cannot be set if `bootstrap=False`"):
+        gputree.ExtraTreesClassifier(2, max_samples=[1, 1, 1]).fit(X, y)
