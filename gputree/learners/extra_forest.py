@@ -28,6 +28,11 @@ class ExtraTreesClassifier(ForestClassifier):
         "balanced_subsample" in every bag, the first classes once more where the draws cannot be parted.
     oob_score : bool or callable, default=False
         Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
+    oob_tol : float, optional
+        Stop adding trees when more would gain no more than this; ``n_estimators`` is then the most. After every 20
+        trees, the out-of-bag error of the first half of them less that of all, plus the standard error of this
+        difference over rows, must be at most ``oob_tol`` of the rows. As the
+        error of T trees is about a + b / T, the second half gained b / T, as much as all that could follow.
     n_jobs : int, optional
         Threads; it cannot change the result, and NumPy uses one.
     warm_start : bool, default=False
@@ -52,12 +57,15 @@ class ExtraTreesClassifier(ForestClassifier):
         Rows of every bag, drawn anew at each call.
     oob_decision_function_, oob_score_
         With ``oob_score``: estimates, NaN where a row is in every bag, and the score over the others.
+    oob_errors_ : float64 array (n_trees,)
+        With ``oob_score`` or ``oob_tol``: error by number of trees, a share of the rows.
     forest_ : Forest
         All fitted arrays.
 
     References
     ----------
-    Geurts, Ernst and Wehenkel (2006), "Extremely randomized trees", Machine Learning 63:3-42.
+    Geurts, Ernst and Wehenkel (2006), "Extremely randomized trees", Machine Learning 63:3-42. Hastie, Tibshirani and
+    Friedman (2009), "The Elements of Statistical Learning", 15.2.
 
     Examples
     --------
@@ -85,6 +93,7 @@ class ExtraTreesClassifier(ForestClassifier):
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = False,
         oob_score: Score = False,
+        oob_tol: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -113,6 +122,7 @@ class ExtraTreesClassifier(ForestClassifier):
         self.min_impurity_decrease = min_impurity_decrease
         self.bootstrap = bootstrap
         self.oob_score = oob_score
+        self.oob_tol = oob_tol
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -149,6 +159,11 @@ class ExtraTreesRegressor(ForestRegressor):
         the probabilities of the draws.
     oob_score : bool or callable, default=False
         Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
+    oob_tol : float, optional
+        Stop adding trees when more would gain no more than this; ``n_estimators`` is then the most. After every 20
+        trees, the out-of-bag error of the first half of them less that of all, plus the standard error of this
+        difference over rows, must be at most ``oob_tol`` times the variance of y. As the
+        error of T trees is about a + b / T, the second half gained b / T, as much as all that could follow.
     n_jobs : int, optional
         Threads; it cannot change the result, and NumPy uses one.
     warm_start : bool, default=False
@@ -170,12 +185,15 @@ class ExtraTreesRegressor(ForestRegressor):
         Rows of every bag, drawn anew at each call.
     oob_prediction_, oob_score_
         With ``oob_score``: estimates, NaN where a row is in every bag, and the score over the others.
+    oob_errors_ : float64 array (n_trees,)
+        With ``oob_score`` or ``oob_tol``: error by number of trees, mean squared over outputs.
     forest_ : Forest
         All fitted arrays.
 
     References
     ----------
-    Geurts, Ernst and Wehenkel (2006), "Extremely randomized trees", Machine Learning 63:3-42.
+    Geurts, Ernst and Wehenkel (2006), "Extremely randomized trees", Machine Learning 63:3-42. Hastie, Tibshirani and
+    Friedman (2009), "The Elements of Statistical Learning", 15.2.
 
     Examples
     --------
@@ -203,6 +221,7 @@ class ExtraTreesRegressor(ForestRegressor):
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = False,
         oob_score: Score = False,
+        oob_tol: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -229,6 +248,7 @@ class ExtraTreesRegressor(ForestRegressor):
         self.min_impurity_decrease = min_impurity_decrease
         self.bootstrap = bootstrap
         self.oob_score = oob_score
+        self.oob_tol = oob_tol
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

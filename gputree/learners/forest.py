@@ -10,7 +10,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
@@ -20,7 +20,6 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind, to_host
-from gputree.backends.protocol import Backend
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
@@ -33,6 +32,7 @@ from gputree.engine.sampling import FeatureDraws
 from gputree.learners.bagging import Bagging, draws_of_a_bag, listed
 from gputree.learners.forest_looks import ForestLooks
 from gputree.learners.grower import Grower, Prepared, Rows
+from gputree.learners.out_of_bag import CHECK, OutOfBag
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.progress import reporter
 from gputree.learners.view import decreases, paths
@@ -43,13 +43,13 @@ TREE_ATTRIBUTES = (
     *("schema_", "layout_", "weight_unit_", "n_outputs_", "n_features_in_", "feature_names_in_", "max_features_"),
     *("classes_", "n_classes_", "fit_info_"),
 )
-LEAVES = 1 << 26  # leaf numbers of rows x trees held at once
 FOREST_CONSTRAINTS: dict[str, Any] = {
     **{name: rule for name, rule in TREE_CONSTRAINTS.items() if name != "splitter"},
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "bootstrap": ["boolean"],
     "feature_draws": [StrOptions({how.value for how in FeatureDraws})],
     "oob_score": ["boolean", callable],
+    "oob_tol": [Interval(Real, 0.0, None, closed="left"), None],
     "n_jobs": [Integral, None],
     "warm_start": ["boolean"],
     "max_samples": [
@@ -124,8 +124,9 @@ class BaseForest(ForestLooks, Grower):
         watch = reporter(begin) if self.verbose else None
 
         def work(ready: Prepared) -> None:
-            self._keep(self._grown_on(ready, watch, old), ready.rows.target)
-            self._score_out_of_bag(ready)
+            estimates = self._estimates(ready)
+            self._keep(self._grown_on(ready, watch, old, estimates), ready.rows.target)
+            self._score_out_of_bag(ready, estimates)
 
         return work
 
@@ -161,7 +162,7 @@ class BaseForest(ForestLooks, Grower):
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Validate; the rows of positive weight, and how bags are drawn from them."""
-        if self.oob_score and not self.bootstrap:
+        if (self.oob_score or self.oob_tol is not None) and not self.bootstrap:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
         if self.max_samples is not None and not self.bootstrap:
             raise ValueError("`max_sample` cannot be set if `bootstrap=False`: a tree then has all rows; leave it out")
@@ -200,24 +201,31 @@ class BaseForest(ForestLooks, Grower):
         how = FeatureDraws(self.feature_draws)
         return replace(recipe, sampler=replace(recipe.sampler, draws=draws, feature_draws=how))
 
-    def _grown_on(self, ready: Prepared, watch: Watch | None, old: Forest | None) -> Forest:
+    def _grown_on(self, ready: Prepared, watch: Watch | None, old: Forest | None, estimates: OutOfBag | None) -> Forest:
         """Encode, and grow the trees that are not there yet, some together."""
-        have = 0 if old is None else old.roots.size
-        wanted = self.n_estimators - have
-        if not wanted and old is not None:
+        have, parts = (0, []) if old is None else (int(old.roots.size), [old])
+        if old is not None and have == self.n_estimators:
             warnings.warn("Warm-start fitting without increasing n_estimators does not fit new trees.", stacklevel=5)
-            return old
-        backend, rows, recipe = ready.backend, ready.rows, ready.recipe
-        codes = self._codes(ready)
-        drawn = rows.n_rows if recipe.sampler.draws is None else min(recipe.sampler.draws.total, rows.n_rows)
-        # a device marks the draws of a tree in a list of all rows; a processor works in its caches
-        together = max(1, POSITIONS // max(drawn, 1) if backend.device == "cpu" else DEVICE_POSITIONS // rows.n_rows)
-        parts = [] if old is None else [old]
-        for first in range(have, have + wanted, together):
-            n_trees = min(together, have + wanted - first)
-            own = replace(recipe, sampler=replace(recipe.sampler, first=first, n_trees=n_trees))
-            parts.append(self._pruned(grow(backend, codes, rows.target, own, self.seed_, watch), rows.target))
+        if old is not None and estimates is not None:
+            estimates.add(old)
+        backend, target, recipe = ready.backend, ready.rows.target, ready.recipe
+        codes = self._codes(ready) if have < self.n_estimators else None
+        together = self._together(ready)
+        while codes is not None and have < self.n_estimators and not (estimates and estimates.settled()):
+            until_check = CHECK - have % CHECK if self.oob_tol is not None else together
+            n_trees = min(together, until_check, self.n_estimators - have)
+            own = replace(recipe, sampler=replace(recipe.sampler, first=have, n_trees=n_trees))
+            parts.append(self._pruned(grow(backend, codes, target, own, self.seed_, watch), target))
+            have += n_trees
+            if estimates is not None:
+                estimates.add(parts[-1])
         return joined(parts)
+
+    def _together(self, ready: Prepared) -> int:
+        """Trees that are grown together, so that they fit caches, or a device, which lists all rows for each."""
+        n, draws = ready.rows.n_rows, ready.recipe.sampler.draws
+        drawn = n if draws is None else min(draws.total, n)
+        return max(1, POSITIONS // max(drawn, 1) if ready.backend.device == "cpu" else DEVICE_POSITIONS // n)
 
     def _pruned(self, forest: Forest, target: Target) -> Forest:
         """Every tree cut back by itself."""
@@ -319,36 +327,19 @@ class BaseForest(ForestLooks, Grower):
 
     # -- out of bag
 
-    def _score_out_of_bag(self, ready: Prepared) -> None:
+    def _estimates(self, ready: Prepared) -> OutOfBag | None:
+        """What collects out-of-bag estimates, if they are asked for."""
+        if self.bagging_ is None or not (self.oob_score or self.oob_tol is not None):
+            return None
+        return OutOfBag(self, ready.backend, ready.rows, self.bagging_.draws())
+
+    def _score_out_of_bag(self, ready: Prepared, estimates: OutOfBag | None) -> None:
         """Set what `oob_score` asks for."""
         self.n_rows_ = ready.rows.n_rows if self.bagging_ is None else self.bagging_.n_rows
-        if self.oob_score and self.bagging_ is not None:
-            mean = self._out_of_bag(ready.backend, ready.rows.X, self.bagging_)
-            self._keep_out_of_bag(mean, ready.rows.target, self.bagging_)
-
-    def _out_of_bag(self, backend: Backend, X: Any, bagging: Bagging) -> NDArray[np.float64]:
-        """Mean leaf value of the trees whose bags lack a row, f8 (rows of positive weight, O), NaN where none does."""
-        forest, n, draws = self.forest_, X.shape[0], bagging.draws()
-        total, count = np.zeros((n, forest.value.shape[1])), np.zeros(n)
-        X = X if backend.device != "cpu" else to_host(X)
-        step = max(1, LEAVES // n)
-        for first in range(0, forest.roots.size, step):
-            trees = range(first, min(first + step, forest.roots.size))
-            part = joined([forest.tree(t) for t in trees])
-            leaves, votes = backend.apply(part, X), self._votes(part)
-            for column, t in enumerate(trees):
-                out = np.bincount(Bags(1, t, self.seed_, draws).drawn(0), minlength=n) == 0
-                total[out] += votes[leaves[out, column]]
-                count[out] += 1
-        if not count.all():
-            warnings.warn(
-                f"{int((count == 0).sum())} of {n} rows are in every bag and have no out-of-bag estimate (NaN); more "
-                "trees would give them one",
-                stacklevel=6,
-            )
-        with np.errstate(invalid="ignore"):
-            mean: NDArray[np.float64] = total / np.where(count, count, np.nan)[:, None]
-        return mean
+        if estimates is not None:
+            self.oob_errors_ = np.array(estimates.errors)
+        if self.oob_score and self.bagging_ is not None and estimates is not None:
+            self._keep_out_of_bag(estimates.mean(), ready.rows.target, self.bagging_)
 
     def _votes(self, forest: Forest) -> NDArray[np.float64]:
         """What each node of a tree adds to a prediction."""

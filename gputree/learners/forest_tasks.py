@@ -98,7 +98,7 @@ class ForestClassifier(ClassifierTask, BaseForest):
             return forest.value
         votes = np.zeros_like(forest.value)
         first = 0
-        for size in self.layout_.sizes:
+        for size in (c.size for c in self._class_lists()):
             largest = forest.value[:, first : first + size].argmax(axis=1)
             votes[np.arange(forest.n_nodes), first + largest] = 1.0
             first += size
@@ -116,14 +116,25 @@ class ForestClassifier(ClassifierTask, BaseForest):
             parts.append(np.eye(classes.size)[np.searchsorted(classes, column)])
         return np.concatenate(parts, axis=1)
 
-    def _error(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> float:
-        """Share of wrong rows, mean over outputs."""
-        wrong, first = [], 0
-        for size in self.layout_.sizes:
+    def _target_truth(self, target: Target) -> NDArray[np.float64]:
+        """1 for the class of a row."""
+        assert target.labels is not None
+        lists = self._class_lists()
+        return np.concatenate([np.eye(c.size)[n] for c, n in zip(lists, target.labels, strict=True)], axis=1)
+
+    def _losses(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Share of the outputs whose class is wrong."""
+        wrong, first, lists = np.zeros(len(truth)), 0, self._class_lists()
+        for size in (c.size for c in lists):
             own = slice(first, first + size)
-            wrong.append(np.mean(truth[:, own].argmax(axis=1) != found[:, own].argmax(axis=1)))
+            wrong += truth[:, own].argmax(axis=1) != found[:, own].argmax(axis=1)
             first += size
-        return float(np.mean(wrong))
+        shares: NDArray[np.float64] = wrong / len(lists)
+        return shares
+
+    def _error_of_a_constant(self, truth: NDArray[np.float64]) -> float:
+        """1: ``oob_tol`` is a share of rows."""
+        return 1.0
 
     def _bag_target(self, labels: NDArray[Any], criterion: Criterion, draws: int) -> Target:
         """Label counts of rows without weights."""
@@ -208,9 +219,20 @@ class ForestRegressor(RegressorTask, BaseForest):
         """The numbers."""
         return self._read_target(y, n_rows)
 
-    def _error(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> float:
-        """Mean squared error over rows and outputs."""
-        return float(np.mean((truth - found) ** 2))
+    def _target_truth(self, target: Target) -> NDArray[np.float64]:
+        """The numbers."""
+        assert target.sums is not None
+        y: NDArray[np.float64] = target.sums.y.T
+        return y
+
+    def _losses(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Squared error, mean over outputs."""
+        losses: NDArray[np.float64] = ((truth - found) ** 2).mean(axis=1)
+        return losses
+
+    def _error_of_a_constant(self, truth: NDArray[np.float64]) -> float:
+        """Mean squared error of the mean."""
+        return float(self._losses(truth, truth.mean(axis=0)).mean())
 
     def _bag_target(self, labels: NDArray[Any], criterion: Criterion, draws: int) -> Target:
         """Sums of rows without weights."""

@@ -30,6 +30,11 @@ class RandomForestClassifier(ForestClassifier):
         "balanced_subsample" in every bag, the first classes once more where the draws cannot be parted.
     oob_score : bool or callable, default=False
         Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
+    oob_tol : float, optional
+        Stop adding trees when more would gain no more than this; ``n_estimators`` is then the most. After every 20
+        trees, the out-of-bag error of the first half of them less that of all, plus the standard error of this
+        difference over rows, must be at most ``oob_tol`` of the rows. As the
+        error of T trees is about a + b / T, the second half gained b / T, as much as all that could follow.
     n_jobs : int, optional
         Threads; it cannot change the result, and NumPy uses one.
     warm_start : bool, default=False
@@ -54,13 +59,15 @@ class RandomForestClassifier(ForestClassifier):
         Rows of every bag, drawn anew at each call.
     oob_decision_function_, oob_score_
         With ``oob_score``: estimates, NaN where a row is in every bag, and the score over the others.
+    oob_errors_ : float64 array (n_trees,)
+        With ``oob_score`` or ``oob_tol``: error by number of trees, a share of the rows.
     forest_ : Forest
         All fitted arrays.
 
     References
     ----------
     Breiman (2001), "Random forests", Machine Learning 45:5-32. Shalev-Shwartz and Ben-David (2014), "Understanding
-    Machine Learning", 18.3.
+    Machine Learning", 18.3. Hastie, Tibshirani and Friedman (2009), "The Elements of Statistical Learning", 15.2.
 
     Examples
     --------
@@ -88,6 +95,7 @@ class RandomForestClassifier(ForestClassifier):
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = True,
         oob_score: Score = False,
+        oob_tol: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -116,6 +124,7 @@ class RandomForestClassifier(ForestClassifier):
         self.min_impurity_decrease = min_impurity_decrease
         self.bootstrap = bootstrap
         self.oob_score = oob_score
+        self.oob_tol = oob_tol
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -152,6 +161,11 @@ class RandomForestRegressor(ForestRegressor):
         the probabilities of the draws.
     oob_score : bool or callable, default=False
         Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
+    oob_tol : float, optional
+        Stop adding trees when more would gain no more than this; ``n_estimators`` is then the most. After every 20
+        trees, the out-of-bag error of the first half of them less that of all, plus the standard error of this
+        difference over rows, must be at most ``oob_tol`` times the variance of y. As the
+        error of T trees is about a + b / T, the second half gained b / T, as much as all that could follow.
     n_jobs : int, optional
         Threads; it cannot change the result, and NumPy uses one.
     warm_start : bool, default=False
@@ -173,12 +187,15 @@ class RandomForestRegressor(ForestRegressor):
         Rows of every bag, drawn anew at each call.
     oob_prediction_, oob_score_
         With ``oob_score``: estimates, NaN where a row is in every bag, and the score over the others.
+    oob_errors_ : float64 array (n_trees,)
+        With ``oob_score`` or ``oob_tol``: error by number of trees, mean squared over outputs.
     forest_ : Forest
         All fitted arrays.
 
     References
     ----------
-    Breiman (2001), "Random forests", Machine Learning 45:5-32.
+    Breiman (2001), "Random forests", Machine Learning 45:5-32. Hastie, Tibshirani and Friedman (2009), "The
+    Elements of Statistical Learning", 15.2.
 
     Examples
     --------
@@ -206,6 +223,7 @@ class RandomForestRegressor(ForestRegressor):
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = True,
         oob_score: Score = False,
+        oob_tol: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -232,6 +250,7 @@ class RandomForestRegressor(ForestRegressor):
         self.min_impurity_decrease = min_impurity_decrease
         self.bootstrap = bootstrap
         self.oob_score = oob_score
+        self.oob_tol = oob_tol
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 import sklearn.ensemble
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import gputree
 from gputree.backends import cuda
 from gputree.core.forest import Test
 from gputree.core.keys import Stream, child_keys, draw, root_keys
+from gputree.learners.out_of_bag import OutOfBag
 from tests.backends.conftest import require_compiler
 from tests.emulator.driver import Emulator
 
@@ -205,3 +208,119 @@ def test_draws_of_classes_that_contradict() -> None:
         gputree.RandomForestRegressor(2, max_samples=[1, 1, 1]).fit(X, X[:, 0])
     with pytest.raises(ValueError, match="`max_sample` cannot be set if `bootstrap=False`"):
         gputree.ExtraTreesClassifier(2, max_samples=[1, 1, 1]).fit(X, y)
+
+
+# -- out-of-bag errors by number of trees, and when to stop
+
+
+def plain_losses(model: Any, X: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+    """Errors of the rows (n_trees, n_rows) under the first trees alone that have not drawn them, NaN where none."""
+    losses, total, count = [], 0.0, np.zeros((len(X), 1))
+    for tree, rows in zip(model.estimators_, model.estimators_samples_, strict=True):
+        out = ~np.isin(np.arange(len(X)), rows)[:, None]
+        said = tree.predict_proba(X) if hasattr(tree, "predict_proba") else tree.predict(X)[:, None]
+        total, count = total + said * out, count + out
+        with np.errstate(invalid="ignore"):
+            mean = total / count
+        wrong = model.classes_[mean.argmax(axis=1)] != y if hasattr(tree, "classes_") else (mean[:, 0] - y) ** 2
+        losses.append(np.where(count[:, 0] > 0, wrong, np.nan))
+    return np.array(losses)
+
+
+SAMPLES: dict[str, tuple[Any, Any, float]] = {
+    "breast cancer": (load_breast_cancer, gputree.RandomForestClassifier, 0.01),
+    "diabetes": (load_diabetes, gputree.RandomForestRegressor, 0.02),
+    "digits": (load_digits, gputree.ExtraTreesClassifier, 0.02),
+}
+
+
+def sample(name: str) -> tuple[NDArray[Any], NDArray[Any], Any, float]:
+    load, cls, tol = SAMPLES[name]
+    X, y = load(return_X_y=True)
+    return X, y, cls(400, bootstrap=True, max_depth=6, oob_tol=tol), tol
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_errors_by_number_of_trees(name: str) -> None:
+    X, y, model, _ = sample(name)
+    model.set_params(n_estimators=30).fit(X, y)
+    np.testing.assert_allclose(model.oob_errors_, np.nanmean(plain_losses(model, X, y), axis=1), rtol=1e-9)
+    assert not hasattr(model, "oob_score_")
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_it_stops_at_the_first_look_that_the_rule_allows(name: str) -> None:
+    """And gives the forest of so many trees, grown at once."""
+    X, y, model, tol = sample(name)
+    model.fit(X, y)
+    trees = len(model)
+    assert 20 <= trees < 400
+    assert trees % 20 == 0
+    usual = type(model)(trees, bootstrap=True, max_depth=6, oob_score=True).fit(X, y)
+    assert usual.fingerprint() == model.fingerprint()
+    np.testing.assert_array_equal(usual.oob_errors_, model.oob_errors_)
+    unit = y.var() if name == "diabetes" else 1.0
+    losses, allowed = plain_losses(model, X, y), []
+    for t in range(20, trees + 1, 20):
+        gain = losses[t // 2 - 1] - losses[t - 1]
+        gain = gain[~np.isnan(gain)]
+        allowed.append(gain.mean() + np.sqrt(gain.var(ddof=1) / len(gain)) <= tol * unit)
+    assert allowed == [False] * (trees // 20 - 1) + [True]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_more_trees_would_not_gain_more_than_was_said(name: str) -> None:
+    """Four times as many, over three seeds."""
+    X, y, model, tol = sample(name)
+    unit = y.var() if name == "diabetes" else 1.0
+    for seed in range(3):
+        first = clone(model).set_params(random_state=seed).fit(X, y)
+        many = type(model)(4 * len(first), bootstrap=True, max_depth=6, oob_score=True, random_state=seed).fit(X, y)
+        assert first.oob_errors_[-1] - many.oob_errors_[-1] <= tol * unit
+
+
+def test_the_rule_by_hand() -> None:
+    """Losses of eight rows after 10 and 20 trees: a mean gain of 1/8, with a standard error of 1/8."""
+    model = gputree.RandomForestClassifier(2).fit([[0], [1]], [0, 1])
+    for tol, stops in ((0.2499, False), (0.2501, True)):
+        model.oob_tol = tol
+        estimates = OutOfBag.__new__(OutOfBag)
+        estimates.model, estimates.errors, estimates.truth = model, [0.0] * 20, np.zeros((8, 2))
+        estimates.losses = {10: np.array([1.0, 1, 0, 0, 0, 0, 0, 0, np.nan])}
+        estimates.loss = np.array([1.0, 0, 0, 0, 0, 0, 0, 0, 1])
+        assert estimates.settled() == stops
+        estimates.errors.append(0.0)
+        assert not estimates.settled()
+
+
+def test_a_warm_start_goes_on_to_the_same_end() -> None:
+    X, y, model, _ = sample("diabetes")
+    at_once = clone(model).fit(X, y)
+    warm = clone(model).set_params(n_estimators=13, warm_start=True).fit(X, y)
+    warm.set_params(n_estimators=400).fit(X, y)
+    assert warm.fingerprint() == at_once.fingerprint()
+    assert warm.fit(X, y).fingerprint() == at_once.fingerprint()
+    np.testing.assert_array_equal(warm.oob_errors_, at_once.oob_errors_)
+
+
+def test_a_margin_of_nothing_is_hard_to_meet() -> None:
+    X, y, model, _ = sample("diabetes")
+    assert len(model.set_params(oob_tol=0.0, n_estimators=60).fit(X, y)) == 60
+    with pytest.raises(ValueError, match="Out of bag estimation only available if bootstrap=True"):
+        model.set_params(bootstrap=False).fit(X, y)
+    with pytest.raises(ValueError, match="The 'oob_tol' parameter of RandomForestRegressor must be a float"):
+        model.set_params(oob_tol=-1.0).fit(X, y)
+
+
+def test_the_plot_of_errors() -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    X, y = load_diabetes(return_X_y=True)
+    model = gputree.RandomForestRegressor(20, max_depth=3, oob_score=True).fit(X, y)
+    figure, axes = plt.subplots(1, 2)
+    assert gputree.plot_oob_errors(model, axes[1]) is axes[1]
+    (line,) = axes[1].lines
+    np.testing.assert_array_equal(line.get_xdata(), np.arange(1, 21))
+    np.testing.assert_array_equal(line.get_ydata(), model.oob_errors_)
+    plt.close(figure)
+    with pytest.raises(ValueError, match="has no oob_errors_; fit a forest with oob_score=True"):
+        gputree.plot_oob_errors(gputree.DecisionTreeRegressor().fit(X, y))
