@@ -24,11 +24,13 @@ from gputree.engine.recipe import Order, Recipe
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a watcher is told after each step: nodes so far, open nodes and the rows in them."""
+    """What a watcher is told after each step: nodes so far, open nodes and the rows in them, and which trees grow."""
 
     nodes: int
     open_nodes: int
     open_rows: int
+    first_tree: int
+    n_trees: int
 
 
 Watch = Callable[[Progress], None]
@@ -45,7 +47,8 @@ def grow(
     while splits := frontier.pop():
         slots = plan.split(splits)
         if watch is not None:
-            watch(Progress(plan.forest.n_nodes, len(slots), int(slots.rows.sum())))
+            trees = recipe.sampler.first, recipe.sampler.n_trees
+            watch(Progress(plan.forest.n_nodes, len(slots), int(slots.rows.sum()), *trees))
         frontier.push(plan.best_splits(slots))
     return plan.finish(frontier.committed())
 

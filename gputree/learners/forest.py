@@ -30,6 +30,7 @@ from gputree.engine.pruning import prune
 from gputree.engine.recipe import Recipe
 from gputree.engine.sampling import FeatureDraws
 from gputree.learners.bagging import Bagging, draws_of_a_bag, listed
+from gputree.learners.callbacks import CallbackSupportMixin, begin_fit, begin_trees, end_fit, end_trees, with_callbacks
 from gputree.learners.forest_looks import ForestLooks
 from gputree.learners.grower import Grower, Prepared, Rows
 from gputree.learners.out_of_bag import CHECK, OutOfBag
@@ -81,11 +82,12 @@ class Trees(Sequence[Any]):
         return self._forest._tree(i % len(self))
 
 
-class BaseForest(ForestLooks, Grower):
+class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
     """Many trees on drawn rows, with features drawn in every node."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = FOREST_CONSTRAINTS
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the trees.
 
@@ -106,6 +108,7 @@ class BaseForest(ForestLooks, Grower):
         begin = time.perf_counter()
         self._check_parameters()
         before = self._kept()
+        begin_fit(self, self.n_estimators - (0 if before is None else before["forest_"].roots.size))
         try:
             ready = self._prepare(X, y, sample_weight)
             if before is None:
@@ -117,11 +120,12 @@ class BaseForest(ForestLooks, Grower):
             self.__dict__.update(before or {})  # the trees that were there stay
             raise
         self.fit_info_ = self._fit_info(begin, ready)
+        end_fit(self)
         return self
 
     def _work(self, begin: float, old: Forest | None) -> Callable[[Prepared], None]:
         """What a fit does on its backend."""
-        watch = reporter(begin) if self.verbose else None
+        watch = reporter(begin, self.n_estimators) if self.verbose else None
 
         def work(ready: Prepared) -> None:
             estimates = self._estimates(ready)
@@ -210,15 +214,17 @@ class BaseForest(ForestLooks, Grower):
             estimates.add(old)
         backend, target, recipe = ready.backend, ready.rows.target, ready.recipe
         codes = self._codes(ready) if have < self.n_estimators else None
-        together = self._together(ready)
-        while codes is not None and have < self.n_estimators and not (estimates and estimates.settled()):
+        together, enough = self._together(ready), estimates is not None and estimates.settled()
+        while codes is not None and have < self.n_estimators and not enough:
             until_check = CHECK - have % CHECK if self.oob_tol is not None else together
             n_trees = min(together, until_check, self.n_estimators - have)
             own = replace(recipe, sampler=replace(recipe.sampler, first=have, n_trees=n_trees))
+            tasks = begin_trees(self, n_trees)
             parts.append(self._pruned(grow(backend, codes, target, own, self.seed_, watch), target))
-            have += n_trees
+            have, enough = have + n_trees, end_trees(self, tasks)
             if estimates is not None:
                 estimates.add(parts[-1])
+                enough |= estimates.settled()
         return joined(parts)
 
     def _together(self, ready: Prepared) -> int:

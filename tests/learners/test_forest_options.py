@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import gputree
+import gputree.learners.forest
 from gputree.backends import cuda
 from gputree.core.forest import Test
 from gputree.core.keys import Stream, child_keys, draw, root_keys
@@ -324,3 +328,66 @@ def test_the_plot_of_errors() -> None:
     plt.close(figure)
     with pytest.raises(ValueError, match="has no oob_errors_; fit a forest with oob_score=True"):
         gputree.plot_oob_errors(gputree.DecisionTreeRegressor().fit(X, y))
+
+
+# -- progress
+
+
+def test_progress_by_level_and_tree(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gputree.learners.forest, "POSITIONS", 2 * 442)
+    X, y = load_diabetes(return_X_y=True)
+    gputree.RandomForestRegressor(5, max_depth=3, verbose=1).fit(X, y)
+    told = re.findall(r"\[gputree\] .* trees (\d to \d of \d) ", capsys.readouterr().err)
+    assert told == ["1 to 2 of 5"] * 3 + ["3 to 4 of 5"] * 3 + ["5 to 5 of 5"] * 3
+
+
+class Heard:
+    """A callback that notes what it is told, and wants no more trees after some."""
+
+    def __init__(self, most: int = 100) -> None:
+        self.most = most
+        self.told: list[str] = []
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        self.told.append(f"setup {context.max_subtasks}")
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        self.told.append("teardown")
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        self.told.append(f"begin {context.task_name}")
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
+        self.told.append(f"end {context.task_name}")
+        return self.told.count("end tree") >= self.most
+
+
+def test_callbacks_hear_of_every_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sklearn.callback")
+    monkeypatch.setattr(gputree.learners.forest, "POSITIONS", 1)
+    X, y = load_diabetes(return_X_y=True)
+    usual, heard = gputree.RandomForestRegressor(3, max_depth=2), Heard()
+    model = clone(usual).set_callbacks(heard).fit(X, y)
+    assert heard.told == ["setup 3", "begin fit", *["begin tree", "end tree"] * 3, "end fit", "teardown"]
+    assert model.fingerprint() == usual.fit(X, y).fingerprint()
+    stopped = clone(usual).set_params(n_estimators=50).set_callbacks(Heard(3)).fit(X, y)
+    assert stopped.fingerprint() == usual.fingerprint()
+    failed = Heard()
+    with pytest.raises(ValueError, match="contains NaN"):
+        clone(usual).set_callbacks(failed).fit(X, np.full(442, np.nan))
+    assert failed.told == ["setup 3", "begin fit", "teardown"]
+
+
+def test_without_callbacks_in_scikit_learn() -> None:
+    """In a process whose scikit-learn has none."""
+    program = """
+import sys
+import sklearn.model_selection, sklearn.pipeline
+from sklearn.datasets import load_iris
+sys.modules["sklearn.callback"] = None
+from gputree import RandomForestClassifier
+model = RandomForestClassifier(3).fit(*load_iris(return_X_y=True))
+print(len(model), hasattr(model, "set_callbacks"))
+"""
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == ["3", "False"]
