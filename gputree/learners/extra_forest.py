@@ -31,8 +31,8 @@ class ExtraTreesClassifier(ForestClassifier):
     oob_tol : float, optional
         Stop adding trees when more would gain no more than this; ``n_estimators`` is then the most. After every 20
         trees, the out-of-bag error of the first half of them less that of all, plus the standard error of this
-        difference over rows, must be at most ``oob_tol`` of the rows. As the
-        error of T trees is about a + b / T, the second half gained b / T, as much as all that could follow.
+        difference over rows, must be at most ``oob_tol`` of the rows. The error of T trees is about
+        a + b / T, so the second half gained b / T, as much as all that could follow.
     n_jobs : int, optional
         Threads; it cannot change the result, and NumPy uses one.
     warm_start : bool, default=False
@@ -44,8 +44,8 @@ class ExtraTreesClassifier(ForestClassifier):
         Mean class shares of the leaves, or one vote a tree.
     feature_draws : {"continue", "stop", "repeats"}, default="continue"
         Where none of the ``max_features`` drawn features gives a split: try the next ones, or keep the leaf. With
-        "repeats" a feature may be drawn more than once, so that there are fewer different ones, and the leaf is kept:
-        the textbook's wording.
+        "repeats" a feature may be drawn more than once, so that there are fewer different ones, and the leaf is kept
+        (Shalev-Shwartz and Ben-David 2014, "Understanding Machine Learning", 18.3, taken literally).
     device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to predict; it cannot change the result.
 
@@ -162,8 +162,8 @@ class ExtraTreesRegressor(ForestRegressor):
     oob_tol : float, optional
         Stop adding trees when more would gain no more than this; ``n_estimators`` is then the most. After every 20
         trees, the out-of-bag error of the first half of them less that of all, plus the standard error of this
-        difference over rows, must be at most ``oob_tol`` times the variance of y. As the
-        error of T trees is about a + b / T, the second half gained b / T, as much as all that could follow.
+        difference over rows, must be at most ``oob_tol`` times the variance of y. The error of T trees is about
+        a + b / T, so the second half gained b / T, as much as all that could follow.
     n_jobs : int, optional
         Threads; it cannot change the result, and NumPy uses one.
     warm_start : bool, default=False
@@ -172,8 +172,8 @@ class ExtraTreesRegressor(ForestRegressor):
         Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights.
     feature_draws : {"continue", "stop", "repeats"}, default="continue"
         Where none of the ``max_features`` drawn features gives a split: try the next ones, or keep the leaf. With
-        "repeats" a feature may be drawn more than once, so that there are fewer different ones, and the leaf is kept:
-        the textbook's wording.
+        "repeats" a feature may be drawn more than once, so that there are fewer different ones, and the leaf is kept
+        (Shalev-Shwartz and Ben-David 2014, "Understanding Machine Learning", 18.3, taken literally).
     device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to predict; it cannot change the result.
 
