@@ -115,6 +115,14 @@ def counted(model: Any, y: NDArray[Any]) -> list[list[int]]:
     return [[int((y[rows] == name).sum()) for name in model.classes_] for rows in model.estimators_samples_]
 
 
+def emulate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The emulator stands for a card."""
+    require_compiler()
+    machine = Emulator(checked=False)
+    monkeypatch.setattr(cuda, "import_cupy", lambda: machine.xp)
+    monkeypatch.setattr(cuda, "COMPILED", {})
+
+
 FORESTS = pytest.mark.parametrize("cls", [gputree.RandomForestClassifier, gputree.ExtraTreesClassifier])
 
 
@@ -125,10 +133,7 @@ def test_every_bag_has_the_draws_asked_for(
     cls: Any, weighted: bool, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if device == "cuda":
-        require_compiler()
-        machine = Emulator(checked=False)
-        monkeypatch.setattr(cuda, "import_cupy", lambda: machine.xp)
-        monkeypatch.setattr(cuda, "COMPILED", {})
+        emulate(monkeypatch)
     X, y = rare()
     weight = np.arange(200) % 4.0 if weighted else None
     for max_samples in ({"most": 7, "few": 25, "more": 0}, [25, 0, 7], np.array([25, 0, 7])):
@@ -305,6 +310,19 @@ def test_a_warm_start_goes_on_to_the_same_end() -> None:
     assert warm.fingerprint() == at_once.fingerprint()
     assert warm.fit(X, y).fingerprint() == at_once.fingerprint()
     np.testing.assert_array_equal(warm.oob_errors_, at_once.oob_errors_)
+
+
+def test_a_device_stops_where_the_cpu_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    emulate(monkeypatch)
+    X, y = load_diabetes(return_X_y=True)
+    ours, theirs = (
+        gputree.RandomForestRegressor(60, max_depth=3, oob_tol=0.05, device=device).fit(X, y)
+        for device in ("cuda", "cpu")
+    )
+    assert ours.fit_info_.backend == "cuda"
+    assert 20 <= len(ours) < 60
+    assert ours.fingerprint() == theirs.fingerprint()
+    np.testing.assert_array_equal(ours.oob_errors_, theirs.oob_errors_)
 
 
 def test_a_margin_of_nothing_is_hard_to_meet() -> None:
