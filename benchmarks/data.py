@@ -141,7 +141,7 @@ def _flights() -> XY:
     wide = flights.merge(planes, on="tailnum", how="left", validate="m:1")
     wide = wide.merge(weather[[*key, *_WEATHER]], on=key, how="left", validate="m:1")
     dates = wide["year"] * 10_000 + wide["month"] * 100 + wide["day"]
-    wide["weekday"] = dates.astype(str).astype("datetime64[ns]").dt.weekday
+    wide["weekday"] = dates.astype(str).astype("datetime64[ns]").dt.day_of_week
     for name in ("carrier", "origin", "dest"):
         wide[name] = np.unique(wide[name].to_numpy(dtype=str), return_inverse=True)[1]
     late = (wide["dep_delay"] > 15) | (wide["arr_delay"] > 15)

@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from gputree.inspect.convert import from_sklearn, to_sklearn
+    from gputree.inspect.curves import plot_oob_errors
     from gputree.inspect.dump import export_dict, trees_to_dataframe
     from gputree.inspect.graphviz import export_graphviz
     from gputree.inspect.html import tree_html
@@ -34,6 +35,7 @@ _HOMES = {
     "export_text": "gputree.inspect.text",
     "from_sklearn": "gputree.inspect.convert",
     "load": "gputree.io",
+    "plot_oob_errors": "gputree.inspect.curves",
     "plot_tree": "gputree.inspect.plot",
     "save": "gputree.io",
     "split_table": "gputree.inspect.split_table",
@@ -59,6 +61,7 @@ __all__ = [
     "from_sklearn",
     "impurity",
     "load",
+    "plot_oob_errors",
     "plot_tree",
     "save",
     "split_table",

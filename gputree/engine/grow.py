@@ -24,11 +24,13 @@ from gputree.engine.recipe import Order, Recipe
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a watcher is told after each step: nodes so far, open nodes and the rows in them."""
+    """What a watcher is told after each step: nodes so far, open nodes and the rows in them, and which trees grow."""
 
     nodes: int
     open_nodes: int
     open_rows: int
+    first_tree: int
+    n_trees: int
 
 
 Watch = Callable[[Progress], None]
@@ -45,7 +47,8 @@ def grow(
     while splits := frontier.pop():
         slots = plan.finish_small(plan.split(splits))
         if watch is not None:
-            watch(Progress(plan.forest.n_nodes, len(slots), int(slots.rows.sum())))
+            trees = recipe.sampler.first, recipe.sampler.n_trees
+            watch(Progress(plan.forest.n_nodes, len(slots), int(slots.rows.sum()), *trees))
         frontier.push(plan.best_splits(slots))
     return plan.finish(frontier.committed())
 
@@ -164,11 +167,11 @@ class Plan:
         The first turn with an admissible test ends the search of a node. Each call searches twice as many turns as the
         one before, and what lies beyond a node's first good turn does not count.
         """
-        n_features, stop = self.n_codes.size, self.recipe.stop
-        turn = min(self.recipe.sampler.max_features or n_features, n_features)
+        n_features, stop, sampler = self.n_codes.size, self.recipe.stop, self.recipe.sampler
+        turn, reach = sampler.turn(n_features), sampler.reach(n_features)
         first, count = 0, turn
-        while first < n_features and len(slots):
-            features = self.recipe.sampler.features(slots, n_features, first, count)
+        while first < reach and len(slots):
+            features = sampler.features(slots, n_features, first, count)
             table = self.backend.histogram(self.shard, slots, features)
             found = self.backend.search(table, slots, self.recipe.search, turn)
             splits, places = choose(found, slots, turn)
@@ -184,7 +187,7 @@ class Plan:
         if self.backend.table_bytes and len(slots):
             yield slots
             return
-        n_features = min(self.recipe.sampler.max_features or self.n_codes.size, self.n_codes.size)
+        n_features = self.recipe.sampler.turn(self.n_codes.size)
         cell = 8 * (2 + self.target.layout.n_channels)  # its channels, its code, its segment
         widest = 1 + int(self.n_codes.max(initial=0))
         total = np.cumsum(np.minimum(slots.rows, widest) * (cell * n_features))

@@ -198,13 +198,13 @@ class Paper:
         self.ax.set_ylim(sketch.size[1] + spare[1], -spare[1])
 
 
-def pyplot() -> Any:
+def pyplot(name: str = "plot_tree") -> Any:
     """matplotlib.pyplot, or what to do to have it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            f"plot_tree needs matplotlib, which cannot be imported ({error}); run `pip install matplotlib`"
+            f"{name} needs matplotlib, which cannot be imported ({error}); run `pip install matplotlib`"
         ) from error
     return plt
 

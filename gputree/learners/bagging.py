@@ -16,19 +16,20 @@ from gputree.core.bags import Draws, strata
 class Bagging:
     """How the bags of a forest were drawn from the rows of its fit: what draws them again.
 
-    ``kept`` (n,) are the numbers of the rows of positive weight, ``size`` draws a bag, ``weight`` (n,) their
-    probabilities or None.
+    ``kept`` (n,) are the numbers of the rows of positive weight, ``weight`` (n,) the probabilities of their draws or
+    None. A bag has ``sizes`` (S,) draws, one number for each of the ``labels`` i8 (n,), or one for all rows.
     """
 
     n_rows: int
     kept: NDArray[np.int64] | None
-    size: int
+    sizes: NDArray[np.int64]
     weight: NDArray[np.float64] | None
+    labels: NDArray[np.int64] | None = None
 
     def draws(self) -> Draws:
         """The description that backends draw from."""
         n = self.n_rows if self.kept is None else self.kept.size
-        return strata(None, n, np.array([self.size], np.int64), self.weight, True)
+        return strata(self.labels, n, self.sizes, self.weight, True)
 
     def original(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers in the table that was given."""
@@ -42,7 +43,7 @@ def listed(value: Any) -> Any:
     if isinstance(value, list):
         return [listed(part) for part in value]
     if isinstance(value, Bagging):
-        return [listed(part) for part in (value.n_rows, value.kept, value.size, value.weight)]
+        return [listed(part) for part in (value.n_rows, value.kept, value.sizes, value.weight, value.labels)]
     return value
 
 
@@ -62,3 +63,36 @@ def draws_of_a_bag(max_samples: Any, n: int, weight: NDArray[np.float64] | None)
     if isinstance(max_samples, Integral):
         return int(max_samples)
     return max(1, int((n if weight is None else float(weight.sum())) * max_samples))
+
+
+def draws_of_classes(max_samples: Any, classes: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """``max_samples`` by class as numbers (k,); ``rows`` (k,) of positive weight."""
+    names: list[Any] = classes.tolist()
+    given: list[Any]
+    if isinstance(max_samples, dict):
+        strange, absent = ([c for c in a if c not in b] for a, b in ((max_samples, names), (names, max_samples)))
+        if strange:
+            raise ValueError(f"max_samples names {strange[0]!r}; the classes of y are {', '.join(map(repr, names))}")
+        if absent:
+            raise ValueError(f"max_samples has no number for class {absent[0]!r}; give 0 to draw none of its rows")
+        given = [max_samples[name] for name in names]
+    else:
+        given = np.asarray(max_samples, object).tolist()
+    if len(given) != len(names):
+        raise ValueError(f"max_samples has {len(given)} numbers, and y has {len(names)} classes: give one for each")
+    for name, draws, there in zip(names, given, rows.tolist(), strict=True):
+        if isinstance(draws, bool) or not isinstance(draws, Integral) or draws < 0:
+            raise ValueError(f"max_samples={draws!r} for class {name!r} must be a whole number of draws, 0 or more")
+        if draws and not there:
+            raise ValueError(f"max_samples={draws} for class {name!r}, which has no row of positive weight; give 0")
+    if not any(given):
+        raise ValueError("max_samples is 0 for every class; at least one number must be positive")
+    return np.array(given, np.int64)
+
+
+def equal_draws(total: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """``total`` draws in equal parts (k,) for the classes that have rows (k,), the rest to the first of them."""
+    there = np.flatnonzero(rows)
+    sizes = np.zeros(rows.size, np.int64)
+    sizes[there] = total // there.size + (np.arange(there.size) < total % there.size)
+    return sizes

@@ -24,17 +24,28 @@ class ExtraTreesClassifier(ForestClassifier):
         The same names and meanings. Of the default ``max_features="sqrt"``, 1.0 means all features.
     bootstrap : bool, default=False
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
-        ``class_weight`` are the probabilities of the draws.
+        ``class_weight`` are the probabilities of the draws: "balanced" draws all classes equally often on average,
+        "balanced_subsample" in every bag, the first classes once more where the draws cannot be parted.
     oob_score : bool or callable, default=False
         Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
+    oob_tol : float, optional
+        Stop adding trees when more would gain no more than this; ``n_estimators`` is then the most. After every 20
+        trees, the out-of-bag error of the first half of them less that of all, plus the standard error of this
+        difference over rows, must be at most ``oob_tol`` of the rows. The error of T trees is about
+        a + b / T, so the second half gained b / T, as much as all that could follow.
     n_jobs : int, optional
         Threads; it cannot change the result, and NumPy uses one.
     warm_start : bool, default=False
         Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
-    max_samples : int or float, optional
-        Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights.
+    max_samples : int, float, dict or array-like of int (n_classes,), optional
+        Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights. A
+        dict {class: draws}, or numbers in the order of ``classes_``, are draws of each class.
     voting : {"soft", "hard"}, default="soft"
         Mean class shares of the leaves, or one vote a tree.
+    feature_draws : {"continue", "stop", "repeats"}, default="continue"
+        Where none of the ``max_features`` drawn features gives a split: try the next ones, or keep the leaf. With
+        "repeats" a feature may be drawn more than once, so that there are fewer different ones, and the leaf is kept
+        (Shalev-Shwartz and Ben-David 2014, "Understanding Machine Learning", 18.3, taken literally).
     device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to predict; it cannot change the result.
 
@@ -46,12 +57,15 @@ class ExtraTreesClassifier(ForestClassifier):
         Rows of every bag, drawn anew at each call.
     oob_decision_function_, oob_score_
         With ``oob_score``: estimates, NaN where a row is in every bag, and the score over the others.
+    oob_errors_ : float64 array (n_trees,)
+        With ``oob_score`` or ``oob_tol``: error by number of trees, a share of the rows.
     forest_ : Forest
         All fitted arrays.
 
     References
     ----------
-    Geurts, Ernst and Wehenkel (2006), "Extremely randomized trees", Machine Learning 63:3-42.
+    Geurts, Ernst and Wehenkel (2006), "Extremely randomized trees", Machine Learning 63:3-42. Hastie, Tibshirani and
+    Friedman (2009), "The Elements of Statistical Learning", 15.2.
 
     Examples
     --------
@@ -79,19 +93,21 @@ class ExtraTreesClassifier(ForestClassifier):
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = False,
         oob_score: Score = False,
+        oob_tol: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         warm_start: bool = False,
         class_weight: Any = None,
         ccp_alpha: float = 0.0,
-        max_samples: float | None = None,
+        max_samples: Any = None,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
         categories: dict[Any, Any] | None = None,
         categorical_split: str = "binary",
         unknown: str = "majority",
         max_bins: int | str = "auto",
+        feature_draws: str = "continue",
         voting: str = "soft",
         device: str = "auto",
     ) -> None:
@@ -106,6 +122,7 @@ class ExtraTreesClassifier(ForestClassifier):
         self.min_impurity_decrease = min_impurity_decrease
         self.bootstrap = bootstrap
         self.oob_score = oob_score
+        self.oob_tol = oob_tol
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -119,6 +136,7 @@ class ExtraTreesClassifier(ForestClassifier):
         self.categorical_split = categorical_split
         self.unknown = unknown
         self.max_bins = max_bins
+        self.feature_draws = feature_draws
         self.voting = voting
         self.device = device
 
@@ -137,16 +155,25 @@ class ExtraTreesRegressor(ForestRegressor):
     criterion, max_depth, min_samples_split, ... : as in `ExtraTreeRegressor`
         The same names and meanings. Of the default ``max_features=1.0``, 1.0 means all features.
     bootstrap : bool, default=False
-        Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
-        ``class_weight`` are the probabilities of the draws.
+        Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` holds
+        the probabilities of the draws.
     oob_score : bool or callable, default=False
         Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
+    oob_tol : float, optional
+        Stop adding trees when more would gain no more than this; ``n_estimators`` is then the most. After every 20
+        trees, the out-of-bag error of the first half of them less that of all, plus the standard error of this
+        difference over rows, must be at most ``oob_tol`` times the variance of y. The error of T trees is about
+        a + b / T, so the second half gained b / T, as much as all that could follow.
     n_jobs : int, optional
         Threads; it cannot change the result, and NumPy uses one.
     warm_start : bool, default=False
         Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
     max_samples : int or float, optional
         Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights.
+    feature_draws : {"continue", "stop", "repeats"}, default="continue"
+        Where none of the ``max_features`` drawn features gives a split: try the next ones, or keep the leaf. With
+        "repeats" a feature may be drawn more than once, so that there are fewer different ones, and the leaf is kept
+        (Shalev-Shwartz and Ben-David 2014, "Understanding Machine Learning", 18.3, taken literally).
     device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to predict; it cannot change the result.
 
@@ -158,12 +185,15 @@ class ExtraTreesRegressor(ForestRegressor):
         Rows of every bag, drawn anew at each call.
     oob_prediction_, oob_score_
         With ``oob_score``: estimates, NaN where a row is in every bag, and the score over the others.
+    oob_errors_ : float64 array (n_trees,)
+        With ``oob_score`` or ``oob_tol``: error by number of trees, mean squared over outputs.
     forest_ : Forest
         All fitted arrays.
 
     References
     ----------
-    Geurts, Ernst and Wehenkel (2006), "Extremely randomized trees", Machine Learning 63:3-42.
+    Geurts, Ernst and Wehenkel (2006), "Extremely randomized trees", Machine Learning 63:3-42. Hastie, Tibshirani and
+    Friedman (2009), "The Elements of Statistical Learning", 15.2.
 
     Examples
     --------
@@ -191,6 +221,7 @@ class ExtraTreesRegressor(ForestRegressor):
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = False,
         oob_score: Score = False,
+        oob_tol: float | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -203,6 +234,7 @@ class ExtraTreesRegressor(ForestRegressor):
         categorical_split: str = "binary",
         unknown: str = "majority",
         max_bins: int | str = "auto",
+        feature_draws: str = "continue",
         device: str = "auto",
     ) -> None:
         self.n_estimators = n_estimators
@@ -216,6 +248,7 @@ class ExtraTreesRegressor(ForestRegressor):
         self.min_impurity_decrease = min_impurity_decrease
         self.bootstrap = bootstrap
         self.oob_score = oob_score
+        self.oob_tol = oob_tol
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -228,6 +261,7 @@ class ExtraTreesRegressor(ForestRegressor):
         self.categorical_split = categorical_split
         self.unknown = unknown
         self.max_bins = max_bins
+        self.feature_draws = feature_draws
         self.device = device
 
     def _tree_class(self) -> Any:

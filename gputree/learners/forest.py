@@ -10,17 +10,16 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, hstack
-from sklearn.utils._param_validation import Interval, RealNotInt
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind, to_host
-from gputree.backends.protocol import Backend
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
@@ -29,9 +28,12 @@ from gputree.core.target import Target, counting_rows
 from gputree.engine.grow import Watch, grow
 from gputree.engine.pruning import prune
 from gputree.engine.recipe import Recipe
+from gputree.engine.sampling import FeatureDraws
 from gputree.learners.bagging import Bagging, draws_of_a_bag, listed
+from gputree.learners.callbacks import CallbackSupportMixin, begin_fit, begin_trees, end_fit, end_trees, with_callbacks
 from gputree.learners.forest_looks import ForestLooks
 from gputree.learners.grower import Grower, Prepared, Rows
+from gputree.learners.out_of_bag import CHECK, OutOfBag
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.progress import reporter
 from gputree.learners.view import decreases, paths
@@ -42,12 +44,13 @@ TREE_ATTRIBUTES = (
     *("schema_", "layout_", "weight_unit_", "n_outputs_", "n_features_in_", "feature_names_in_", "max_features_"),
     *("classes_", "n_classes_", "fit_info_"),
 )
-LEAVES = 1 << 26  # leaf numbers of rows x trees held at once
 FOREST_CONSTRAINTS: dict[str, Any] = {
     **{name: rule for name, rule in TREE_CONSTRAINTS.items() if name != "splitter"},
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
     "bootstrap": ["boolean"],
+    "feature_draws": [StrOptions({how.value for how in FeatureDraws})],
     "oob_score": ["boolean", callable],
+    "oob_tol": [Interval(Real, 0.0, None, closed="left"), None],
     "n_jobs": [Integral, None],
     "warm_start": ["boolean"],
     "max_samples": [
@@ -79,11 +82,12 @@ class Trees(Sequence[Any]):
         return self._forest._tree(i % len(self))
 
 
-class BaseForest(ForestLooks, Grower):
+class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
     """Many trees on drawn rows, with features drawn in every node."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = FOREST_CONSTRAINTS
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the trees.
 
@@ -104,6 +108,7 @@ class BaseForest(ForestLooks, Grower):
         begin = time.perf_counter()
         self._check_parameters()
         before = self._kept()
+        begin_fit(self, self.n_estimators - (0 if before is None else before["forest_"].roots.size))
         try:
             ready = self._prepare(X, y, sample_weight)
             if before is None:
@@ -115,15 +120,17 @@ class BaseForest(ForestLooks, Grower):
             self.__dict__.update(before or {})  # the trees that were there stay
             raise
         self.fit_info_ = self._fit_info(begin, ready)
+        end_fit(self)
         return self
 
     def _work(self, begin: float, old: Forest | None) -> Callable[[Prepared], None]:
         """What a fit does on its backend."""
-        watch = reporter(begin) if self.verbose else None
+        watch = reporter(begin, self.n_estimators) if self.verbose else None
 
         def work(ready: Prepared) -> None:
-            self._keep(self._grown_on(ready, watch, old), ready.rows.target)
-            self._score_out_of_bag(ready)
+            estimates = self._estimates(ready)
+            self._keep(self._grown_on(ready, watch, old, estimates), ready.rows.target)
+            self._score_out_of_bag(ready, estimates)
 
         return work
 
@@ -159,7 +166,7 @@ class BaseForest(ForestLooks, Grower):
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Validate; the rows of positive weight, and how bags are drawn from them."""
-        if self.oob_score and not self.bootstrap:
+        if (self.oob_score or self.oob_tol is not None) and not self.bootstrap:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
         if self.max_samples is not None and not self.bootstrap:
             raise ValueError("`max_sample` cannot be set if `bootstrap=False`: a tree then has all rows; leave it out")
@@ -173,12 +180,19 @@ class BaseForest(ForestLooks, Grower):
             self.bagging_: Bagging | None = None
             return super()._rows(X, labels, weight, criterion)
         n, kept = X.shape[0], None
-        size = draws_of_a_bag(self.max_samples, n, weight)
+        sizes, strata = self._sizes(labels, weight)
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             X, labels, weight = to_host(X)[kept], labels[kept], weight[kept]
-        self.bagging_ = Bagging(n, kept, size, weight)
-        return Rows(X, counting_rows(self._bag_target(labels, criterion, size)), X.shape[0], size)
+            strata = None if strata is None else strata[kept]
+        self.bagging_, total = Bagging(n, kept, sizes, weight, strata), int(sizes.sum())
+        return Rows(X, counting_rows(self._bag_target(labels, criterion, total)), X.shape[0], total)
+
+    def _sizes(
+        self, labels: NDArray[Any], weight: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+        """Draws of a bag (S,), and from which of S strata every row (n,) is drawn; None for one of all rows."""
+        return np.array([draws_of_a_bag(self.max_samples, labels.shape[0], weight)], np.int64), None
 
     @abstractmethod
     def _bag_target(self, labels: NDArray[Any], criterion: Criterion, draws: int) -> Target:
@@ -188,26 +202,36 @@ class BaseForest(ForestLooks, Grower):
         """The recipe of every tree."""
         recipe = super()._recipe(criterion, rows, schema)
         draws = None if self.bagging_ is None else self.bagging_.draws()
-        return replace(recipe, sampler=replace(recipe.sampler, draws=draws))
+        how = FeatureDraws(self.feature_draws)
+        return replace(recipe, sampler=replace(recipe.sampler, draws=draws, feature_draws=how))
 
-    def _grown_on(self, ready: Prepared, watch: Watch | None, old: Forest | None) -> Forest:
+    def _grown_on(self, ready: Prepared, watch: Watch | None, old: Forest | None, estimates: OutOfBag | None) -> Forest:
         """Encode, and grow the trees that are not there yet, some together."""
-        have = 0 if old is None else old.roots.size
-        wanted = self.n_estimators - have
-        if not wanted and old is not None:
+        have, parts = (0, []) if old is None else (int(old.roots.size), [old])
+        if old is not None and have == self.n_estimators:
             warnings.warn("Warm-start fitting without increasing n_estimators does not fit new trees.", stacklevel=5)
-            return old
-        backend, rows, recipe = ready.backend, ready.rows, ready.recipe
-        codes = self._codes(ready)
-        drawn = rows.n_rows if recipe.sampler.draws is None else min(recipe.sampler.draws.total, rows.n_rows)
-        # a device marks the draws of a tree in a list of all rows; a processor works in its caches
-        together = max(1, POSITIONS // max(drawn, 1) if backend.device == "cpu" else DEVICE_POSITIONS // rows.n_rows)
-        parts = [] if old is None else [old]
-        for first in range(have, have + wanted, together):
-            n_trees = min(together, have + wanted - first)
-            own = replace(recipe, sampler=replace(recipe.sampler, first=first, n_trees=n_trees))
-            parts.append(self._pruned(grow(backend, codes, rows.target, own, self.seed_, watch), rows.target))
+        if old is not None and estimates is not None:
+            estimates.add(old)
+        backend, target, recipe = ready.backend, ready.rows.target, ready.recipe
+        codes = self._codes(ready) if have < self.n_estimators else None
+        together, enough = self._together(ready), estimates is not None and estimates.settled()
+        while codes is not None and have < self.n_estimators and not enough:
+            until_check = CHECK - have % CHECK if self.oob_tol is not None else together
+            n_trees = min(together, until_check, self.n_estimators - have)
+            own = replace(recipe, sampler=replace(recipe.sampler, first=have, n_trees=n_trees))
+            tasks = begin_trees(self, n_trees)
+            parts.append(self._pruned(grow(backend, codes, target, own, self.seed_, watch), target))
+            have, enough = have + n_trees, end_trees(self, tasks)
+            if estimates is not None:
+                estimates.add(parts[-1])
+                enough |= estimates.settled()
         return joined(parts)
+
+    def _together(self, ready: Prepared) -> int:
+        """Trees that are grown together, so that they fit caches, or a device, which lists all rows for each."""
+        n, draws = ready.rows.n_rows, ready.recipe.sampler.draws
+        drawn = n if draws is None else min(draws.total, n)
+        return max(1, POSITIONS // max(drawn, 1) if ready.backend.device == "cpu" else DEVICE_POSITIONS // n)
 
     def _pruned(self, forest: Forest, target: Target) -> Forest:
         """Every tree cut back by itself."""
@@ -309,36 +333,19 @@ class BaseForest(ForestLooks, Grower):
 
     # -- out of bag
 
-    def _score_out_of_bag(self, ready: Prepared) -> None:
+    def _estimates(self, ready: Prepared) -> OutOfBag | None:
+        """What collects out-of-bag estimates, if they are asked for."""
+        if self.bagging_ is None or not (self.oob_score or self.oob_tol is not None):
+            return None
+        return OutOfBag(self, ready.backend, ready.rows, self.bagging_.draws())
+
+    def _score_out_of_bag(self, ready: Prepared, estimates: OutOfBag | None) -> None:
         """Set what `oob_score` asks for."""
         self.n_rows_ = ready.rows.n_rows if self.bagging_ is None else self.bagging_.n_rows
-        if self.oob_score and self.bagging_ is not None:
-            mean = self._out_of_bag(ready.backend, ready.rows.X, self.bagging_)
-            self._keep_out_of_bag(mean, ready.rows.target, self.bagging_)
-
-    def _out_of_bag(self, backend: Backend, X: Any, bagging: Bagging) -> NDArray[np.float64]:
-        """Mean leaf value of the trees whose bags lack a row, f8 (rows of positive weight, O), NaN where none does."""
-        forest, n, draws = self.forest_, X.shape[0], bagging.draws()
-        total, count = np.zeros((n, forest.value.shape[1])), np.zeros(n)
-        X = X if backend.device != "cpu" else to_host(X)
-        step = max(1, LEAVES // n)
-        for first in range(0, forest.roots.size, step):
-            trees = range(first, min(first + step, forest.roots.size))
-            part = joined([forest.tree(t) for t in trees])
-            leaves, votes = backend.apply(part, X), self._votes(part)
-            for column, t in enumerate(trees):
-                out = np.bincount(Bags(1, t, self.seed_, draws).drawn(0), minlength=n) == 0
-                total[out] += votes[leaves[out, column]]
-                count[out] += 1
-        if not count.all():
-            warnings.warn(
-                f"{int((count == 0).sum())} of {n} rows are in every bag and have no out-of-bag estimate (NaN); more "
-                "trees would give them one",
-                stacklevel=6,
-            )
-        with np.errstate(invalid="ignore"):
-            mean: NDArray[np.float64] = total / np.where(count, count, np.nan)[:, None]
-        return mean
+        if estimates is not None:
+            self.oob_errors_ = np.array(estimates.errors)
+        if self.oob_score and self.bagging_ is not None and estimates is not None:
+            self._keep_out_of_bag(estimates.mean(), ready.rows.target, self.bagging_)
 
     def _votes(self, forest: Forest) -> NDArray[np.float64]:
         """What each node of a tree adds to a prediction."""

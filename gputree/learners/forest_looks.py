@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.core.target import Target
 from gputree.learners.forest_uses import membership, proximities, shuffled, shuffles, unbiased_importances
 from gputree.learners.inputs import read_predict
 
@@ -26,8 +27,20 @@ class ForestLooks:
         """y as leaf values are, f8 (n, O): shares of classes, or numbers."""
 
     @abstractmethod
+    def _target_truth(self, target: Target) -> NDArray[np.float64]:
+        """The same of the rows of a fit."""
+
+    @abstractmethod
+    def _losses(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Error (n,) of each of n predictions that are leaf values."""
+
+    @abstractmethod
+    def _error_of_a_constant(self, truth: NDArray[np.float64]) -> float:
+        """The unit of ``oob_tol``."""
+
     def _error(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> float:
         """Mean error of predictions that are leaf values."""
+        return float(self._losses(truth, found).mean())
 
     def unbiased_importances(self: Any, X: Any, y: Any) -> NDArray[np.float64]:
         """Mean decrease in impurity on the rows that each tree has not seen, float64 (n_features,).

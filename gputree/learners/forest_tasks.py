@@ -16,7 +16,7 @@ from gputree.backends.arrays import in_kind
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.target import Target, class_target, sum_target
-from gputree.learners.bagging import Bagging, spread
+from gputree.learners.bagging import Bagging, draws_of_a_bag, draws_of_classes, equal_draws, spread
 from gputree.learners.forest import FOREST_CONSTRAINTS, BaseForest
 from gputree.learners.forest_uses import DENSE_CELLS, membership, weighted_quantiles
 from gputree.learners.labels import as_columns, side_by_side
@@ -30,7 +30,8 @@ class ForestClassifier(ClassifierTask, BaseForest):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **FOREST_CONSTRAINTS,
-        "class_weight": [dict, list, StrOptions({"balanced"}), None],
+        "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
+        "max_samples": [*FOREST_CONSTRAINTS["max_samples"], dict, "array-like"],
         "voting": [StrOptions({"soft", "hard"})],
     }
 
@@ -52,14 +53,37 @@ class ForestClassifier(ClassifierTask, BaseForest):
 
     def _weights(self, labels: NDArray[Any], weight: Any, n_rows: int) -> NDArray[np.float64] | None:
         """As of a tree; "balanced" counts the weights of the rows, as in scikit-learn's forests."""
-        if self.class_weight != "balanced" or weight is None:
+        if self.class_weight == "balanced_subsample" and self.bootstrap:  # by numbers of draws
+            return checked_weight(weight, labels)
+        if self.class_weight not in ("balanced", "balanced_subsample"):
             return super()._weights(labels, weight, n_rows)
         given = checked_weight(weight, labels)
         total = np.ones(n_rows) if given is None else given.copy()
         for column in labels.T:
-            sums = np.bincount(column, total if given is None else given)
+            sums = np.bincount(column, given)
             total *= (sums.sum() / ((sums > 0).sum() * np.where(sums > 0, sums, 1.0)))[column]
         return checked_weight(total, labels)
+
+    def _sizes(
+        self, labels: NDArray[Any], weight: NDArray[np.float64] | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+        """Draws of every class where they are asked for by class."""
+        equal, by_class = self.class_weight == "balanced_subsample", not is_one_number(self.max_samples)
+        if not (equal or by_class):
+            return super()._sizes(labels, weight)
+        if labels.shape[1] > 1:
+            what = "class_weight='balanced_subsample'" if equal else "max_samples by class"
+            raise ValueError(f"{what} counts draws of the classes of one output, and y has {labels.shape[1]}")
+        if by_class and self.class_weight is not None:
+            raise ValueError(
+                f"max_samples gives the draws of every class, and so would class_weight={self.class_weight!r}: leave "
+                "one of them out"
+            )
+        own = labels[:, 0].astype(np.int64)
+        rows = np.bincount(own if weight is None else own[weight > 0], minlength=self.classes_.size)
+        if by_class:
+            return draws_of_classes(self.max_samples, self.classes_, rows), own
+        return equal_draws(draws_of_a_bag(self.max_samples, own.size, weight), rows), own
 
     def _shares(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
         """Means over the trees."""
@@ -74,7 +98,7 @@ class ForestClassifier(ClassifierTask, BaseForest):
             return forest.value
         votes = np.zeros_like(forest.value)
         first = 0
-        for size in self.layout_.sizes:
+        for size in (c.size for c in self._class_lists()):
             largest = forest.value[:, first : first + size].argmax(axis=1)
             votes[np.arange(forest.n_nodes), first + largest] = 1.0
             first += size
@@ -92,14 +116,25 @@ class ForestClassifier(ClassifierTask, BaseForest):
             parts.append(np.eye(classes.size)[np.searchsorted(classes, column)])
         return np.concatenate(parts, axis=1)
 
-    def _error(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> float:
-        """Share of wrong rows, mean over outputs."""
-        wrong, first = [], 0
-        for size in self.layout_.sizes:
+    def _target_truth(self, target: Target) -> NDArray[np.float64]:
+        """1 for the class of a row."""
+        assert target.labels is not None
+        lists = self._class_lists()
+        return np.concatenate([np.eye(c.size)[n] for c, n in zip(lists, target.labels, strict=True)], axis=1)
+
+    def _losses(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Share of the outputs whose class is wrong."""
+        wrong, first, lists = np.zeros(len(truth)), 0, self._class_lists()
+        for size in (c.size for c in lists):
             own = slice(first, first + size)
-            wrong.append(np.mean(truth[:, own].argmax(axis=1) != found[:, own].argmax(axis=1)))
+            wrong += truth[:, own].argmax(axis=1) != found[:, own].argmax(axis=1)
             first += size
-        return float(np.mean(wrong))
+        shares: NDArray[np.float64] = wrong / len(lists)
+        return shares
+
+    def _error_of_a_constant(self, truth: NDArray[np.float64]) -> float:
+        """1: ``oob_tol`` is a share of rows."""
+        return 1.0
 
     def _bag_target(self, labels: NDArray[Any], criterion: Criterion, draws: int) -> Target:
         """Label counts of rows without weights."""
@@ -115,6 +150,11 @@ class ForestClassifier(ClassifierTask, BaseForest):
         truth = [c.take(n[known]) for c, n in zip(self._class_lists(), target.labels, strict=True)]
         found = self._labels(mean[known]) if known.any() else np.zeros(0)
         self.oob_score_ = scored(self.oob_score, accuracy_score, side_by_side(truth), found)
+
+
+def is_one_number(max_samples: Any) -> bool:
+    """Whether ``max_samples`` is for all classes together."""
+    return not isinstance(max_samples, dict) and np.ndim(max_samples) == 0
 
 
 def scored(wanted: Any, usual: Any, truth: NDArray[Any], found: NDArray[Any]) -> Any:
@@ -179,9 +219,20 @@ class ForestRegressor(RegressorTask, BaseForest):
         """The numbers."""
         return self._read_target(y, n_rows)
 
-    def _error(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> float:
-        """Mean squared error over rows and outputs."""
-        return float(np.mean((truth - found) ** 2))
+    def _target_truth(self, target: Target) -> NDArray[np.float64]:
+        """The numbers."""
+        assert target.sums is not None
+        y: NDArray[np.float64] = target.sums.y.T
+        return y
+
+    def _losses(self, truth: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Squared error, mean over outputs."""
+        losses: NDArray[np.float64] = ((truth - found) ** 2).mean(axis=1)
+        return losses
+
+    def _error_of_a_constant(self, truth: NDArray[np.float64]) -> float:
+        """Mean squared error of the mean."""
+        return float(self._losses(truth, truth.mean(axis=0)).mean())
 
     def _bag_target(self, labels: NDArray[Any], criterion: Criterion, draws: int) -> Target:
         """Sums of rows without weights."""

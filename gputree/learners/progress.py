@@ -30,8 +30,8 @@ class FitInfo:
     note: str = ""
 
 
-def reporter(begin: float) -> Watch:
-    """Print one line a step: nodes, open nodes, rows a second."""
+def reporter(begin: float, trees: int | None = None) -> Watch:
+    """Print one line a step: nodes, open nodes, rows a second; of a forest also which of its ``trees`` grow."""
     last = [begin]
 
     def watch(progress: Progress) -> None:
@@ -39,6 +39,8 @@ def reporter(begin: float) -> Watch:
         rate = progress.open_rows / max(now - last[0], 1e-9)
         last[0] = now
         line = f"[gputree] {now - begin:7.1f} s  {progress.nodes:>9,} nodes  {progress.open_nodes:>9,} open"
+        if trees is not None:
+            line += f"  trees {progress.first_tree + 1} to {progress.first_tree + progress.n_trees} of {trees}"
         print(f"{line}  {rate:>13,.0f} rows/s", file=sys.stderr)
 
     return watch

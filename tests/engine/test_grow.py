@@ -28,7 +28,7 @@ from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHO
 from gputree.core.target import class_target, sum_target
 from gputree.engine.grow import grow
 from gputree.engine.recipe import Order, Recipe, Stop
-from gputree.engine.sampling import Sampler
+from gputree.engine.sampling import FeatureDraws, Sampler
 
 COUNTS = [name for name, c in CRITERIA.items() if c.needs is TargetKind.COUNTS and name != "log_loss"]
 SUMS = ["squared_error", "poisson"]
@@ -105,6 +105,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "subsets": {"categorical": SUBSET},
     "random subsets": {"generator": RANDOM, "categorical": RANDOM_SUBSET},
     "three trees": {"sampler": Sampler(n_trees=3, max_features=1)},
+    "three trees of repeats": {"sampler": Sampler(3, 3, feature_draws=FeatureDraws.REPEATS)},
     "three trees best first": {"sampler": Sampler(3, 2), "stop": Stop(min_gain=-np.inf, max_leaves=14)},
 }
 

@@ -73,6 +73,8 @@ def test_a_forest_is_its_trees(cls: Any, bootstrap: bool, monkeypatch: pytest.Mo
         {"bootstrap": True, "max_samples": 0.4, "min_samples_leaf": 3},
         {"bootstrap": True, "max_leaf_nodes": 12},
         {"bootstrap": False, "max_features": 2},
+        {"bootstrap": True, "max_features": 1, "feature_draws": "stop"},
+        {"bootstrap": False, "max_features": 3, "feature_draws": "repeats"},
         {"bootstrap": True, "ccp_alpha": 0.01},
     ],
     ids=str,
