@@ -18,7 +18,7 @@ from gputree.backends.protocol import CodeSpec, Work
 from gputree.backends.scan import Found, Lookup, Nodes, blank, scan_cells
 from gputree.backends.shard import Codes, Shard
 from gputree.backends.walk import walk
-from gputree.core.bags import Bags, multiplicities
+from gputree.core.bags import Bags, listed
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test, ranges
 from gputree.core.schema import Book, Cuts, Kind, category_cuts, numeric_cuts
@@ -115,10 +115,8 @@ class Oracle:
         n, trees = target.n_rows, np.arange(bags.n_trees)
         if bags.draws is None:
             return Shard(codes, target, np.tile(np.arange(n), bags.n_trees), trees * n, (trees + 1) * n)
-        rows, times = listed(bags, n)
-        stop = np.cumsum([r.size for r in rows]).astype(np.int64)
-        start = np.concatenate([[0], stop[:-1]])
-        return Shard(codes, target, np.concatenate(rows), start, stop, narrow(np.concatenate(times)))
+        rows, times, ends = listed(bags, n)
+        return Shard(codes, target, rows, ends[:-1].copy(), ends[1:].copy(), narrow(times))
 
     def totals(self, shard: Shard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Channels and extent of the roots."""
@@ -232,17 +230,6 @@ class Oracle:
         for leaves in self.apply(forest, X).T:
             total += forest.value[leaves]
         return total
-
-
-def listed(bags: Bags, n: int) -> tuple[list[NDArray[np.uint32]], list[NDArray[np.int64]]]:
-    """The distinct rows of every bag, ascending, and how often each was drawn."""
-    rows: list[NDArray[np.uint32]] = []
-    times: list[NDArray[np.int64]] = []
-    for tree in range(bags.n_trees):
-        often = multiplicities(bags, tree, n)
-        rows.append(np.flatnonzero(often).astype(np.uint32))
-        times.append(often[rows[-1]])
-    return rows, times
 
 
 def narrow(times: NDArray[np.int64]) -> NDArray[Any] | None:

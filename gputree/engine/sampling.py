@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.bags import Bags, Draws
+from gputree.core.bags import Bags, Draws, Listed
 from gputree.core.keys import Stream, draw
 from gputree.core.splits import Slots
 
@@ -22,7 +22,7 @@ class Sampler:
     n_trees: int = 1
     max_features: int | None = None
     first: int = 0
-    draws: Draws | None = None
+    draws: Draws | Listed | None = None
 
     def bags(self, seed: int) -> Bags:
         """Rows of every tree, as a description."""

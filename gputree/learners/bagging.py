@@ -17,18 +17,19 @@ class Bagging:
     """How the bags of a forest were drawn from the rows of its fit: what draws them again.
 
     ``kept`` (n,) are the numbers of the rows of positive weight, ``size`` draws a bag, ``weight`` (n,) their
-    probabilities or None.
+    probabilities or None; ``replace`` tells whether a row can be drawn again.
     """
 
     n_rows: int
     kept: NDArray[np.int64] | None
     size: int
     weight: NDArray[np.float64] | None
+    replace: bool = True
 
     def draws(self) -> Draws:
         """The description that backends draw from."""
         n = self.n_rows if self.kept is None else self.kept.size
-        return strata(None, n, np.array([self.size], np.int64), self.weight, True)
+        return strata(None, n, np.array([self.size], np.int64), self.weight, self.replace)
 
     def original(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers in the table that was given."""
@@ -42,7 +43,7 @@ def listed(value: Any) -> Any:
     if isinstance(value, list):
         return [listed(part) for part in value]
     if isinstance(value, Bagging):
-        return [listed(part) for part in (value.n_rows, value.kept, value.size, value.weight)]
+        return [listed(part) for part in (value.n_rows, value.kept, value.size, value.weight, value.replace)]
     return value
 
 

@@ -161,23 +161,33 @@ class BaseForest(ForestLooks, Grower):
         """Validate; the rows of positive weight, and how bags are drawn from them."""
         if self.oob_score and not self.bootstrap:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
-        if self.max_samples is not None and not self.bootstrap:
-            raise ValueError("`max_sample` cannot be set if `bootstrap=False`: a tree then has all rows; leave it out")
         return super()._prepare(X, y, sample_weight)
 
     def _rows(
         self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
     ) -> Rows:
-        """Leave out the rows of weight 0; of drawn rows the weights are probabilities."""
-        if not self.bootstrap:
-            self.bagging_: Bagging | None = None
-            return super()._rows(X, labels, weight, criterion)
+        """Rows of every tree alike, or draws."""
+        if self.bootstrap:
+            return self._drawn(X, labels, weight, criterion, draws_of_a_bag(self.max_samples, X.shape[0], weight))
+        if self.max_samples is not None:
+            raise ValueError("`max_sample` cannot be set if `bootstrap=False`: a tree then has all rows; leave it out")
+        self.bagging_: Bagging | None = None
+        return super()._rows(X, labels, weight, criterion)
+
+    def _drawn(
+        self,
+        X: NDArray[Any],
+        labels: NDArray[Any],
+        weight: NDArray[np.float64] | None,
+        criterion: Criterion,
+        size: int,
+    ) -> Rows:
+        """``size`` rows of a tree, drawn from those of positive weight; weights are the probabilities."""
         n, kept = X.shape[0], None
-        size = draws_of_a_bag(self.max_samples, n, weight)
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             X, labels, weight = to_host(X)[kept], labels[kept], weight[kept]
-        self.bagging_ = Bagging(n, kept, size, weight)
+        self.bagging_ = Bagging(n, kept, size, weight, self.bootstrap)
         return Rows(X, counting_rows(self._bag_target(labels, criterion, size)), X.shape[0], size)
 
     @abstractmethod
@@ -191,23 +201,24 @@ class BaseForest(ForestLooks, Grower):
         return replace(recipe, sampler=replace(recipe.sampler, draws=draws))
 
     def _grown_on(self, ready: Prepared, watch: Watch | None, old: Forest | None) -> Forest:
-        """Encode, and grow the trees that are not there yet, some together."""
+        """Encode, and grow the trees that are not there yet."""
         have = 0 if old is None else old.roots.size
-        wanted = self.n_estimators - have
-        if not wanted and old is not None:
+        if old is not None and have == self.n_estimators:
             warnings.warn("Warm-start fitting without increasing n_estimators does not fit new trees.", stacklevel=5)
             return old
+        return joined([*([] if old is None else [old]), *self._new_trees(ready, watch, have)])
+
+    def _new_trees(self, ready: Prepared, watch: Watch | None, have: int) -> Iterator[Forest]:
+        """The trees from number ``have`` on, some together."""
         backend, rows, recipe = ready.backend, ready.rows, ready.recipe
         codes = self._codes(ready)
-        drawn = rows.n_rows if recipe.sampler.draws is None else min(recipe.sampler.draws.total, rows.n_rows)
+        drawn = rows.n_rows if self.bagging_ is None else min(self.bagging_.size, rows.n_rows)
         # a device marks the draws of a tree in a list of all rows; a processor works in its caches
         together = max(1, POSITIONS // max(drawn, 1) if backend.device == "cpu" else DEVICE_POSITIONS // rows.n_rows)
-        parts = [] if old is None else [old]
-        for first in range(have, have + wanted, together):
-            n_trees = min(together, have + wanted - first)
+        for first in range(have, self.n_estimators, together):
+            n_trees = min(together, self.n_estimators - first)
             own = replace(recipe, sampler=replace(recipe.sampler, first=first, n_trees=n_trees))
-            parts.append(self._pruned(grow(backend, codes, rows.target, own, self.seed_, watch), rows.target))
-        return joined(parts)
+            yield self._pruned(grow(backend, codes, rows.target, own, self.seed_, watch), rows.target)
 
     def _pruned(self, forest: Forest, target: Target) -> Forest:
         """Every tree cut back by itself."""
@@ -249,8 +260,8 @@ class BaseForest(ForestLooks, Grower):
     def _tree(self, t: int) -> Any:
         """Tree t as an estimator."""
         cls = self._tree_class()
-        names = cls().get_params().keys() & self.get_params().keys()
-        model = cls(**{name: getattr(self, name) for name in names - {"random_state"}}, random_state=self.seed_)
+        names = [name for name in cls().get_params() if hasattr(self, name) and name != "random_state"]
+        model = cls(**{name: getattr(self, name) for name in names}, random_state=self.seed_)
         for name in TREE_ATTRIBUTES:
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
