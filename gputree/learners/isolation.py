@@ -77,8 +77,8 @@ class IsolationForest(OutlierMixin, RandomTrees):
     """Outliers are the rows that few random tests part from the others.
 
     Each tree has few rows. A node tests one random feature at a uniform threshold between the smallest and the largest
-    value in the node, down to a depth of log2 of the tree's rows. Missing values take either branch, or one of their
-    own, by chance: a value that is missing in few rows only isolates them.
+    value in the node, down to a depth of log2 of the tree's rows. Missing values take either side by chance, so that
+    they alone make no row an outlier.
 
     Parameters
     ----------
@@ -204,11 +204,10 @@ class IsolationForest(OutlierMixin, RandomTrees):
         return self._drawn(X, labels, weight, criterion, self.max_samples_)
 
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
-        """One feature a node; ``max_features`` are the columns of a tree."""
-        recipe = super()._recipe(criterion, rows, schema)
+        """``max_features`` are the columns of a tree."""
         if self.max_features > schema.n_features:
             raise ValueError(f"max_features={self.max_features} must be <= n_features, and X has {schema.n_features}")
-        return replace(recipe, sampler=replace(recipe.sampler, max_features=1))
+        return super()._recipe(criterion, rows, schema)
 
     def _new_trees(self, ready: Prepared, watch: Watch | None, have: int) -> Iterator[Forest]:
         """Trees of few rows have codes of their own, as many together as stay exact; trees of other columns alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,18 +14,21 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from gputree.backends.arrays import to_host
 from gputree.core.criteria import Criterion
 from gputree.core.keys import Stream, draw, unit
+from gputree.core.schema import Schema
 from gputree.core.target import Target, sum_target
+from gputree.engine.recipe import Recipe
 from gputree.learners.extra_trees import ExtraTreeRegressor
 from gputree.learners.forest import FOREST_CONSTRAINTS, BaseForest
+from gputree.learners.grower import Rows
 from gputree.learners.tasks import checked_weight
 
 
 class RandomTrees(BaseForest):
     """Forests of one random feature and one random threshold a node.
 
-    They grow on a target that is a hash of the row's number. Where one test is offered it decides nothing but where
-    missing values go, the order of best first, and ``min_impurity_decrease``. No two rows have the same, so a node ends
-    only where its rows are equal or a limit says so.
+    They grow on a target that is a hash of the row's number. Where one test is offered it decides nothing but the side
+    of missing values, the order of best first, and ``min_impurity_decrease``. No two rows have the same, so a node ends
+    only where no column has two known values or a limit says so.
     """
 
     criterion: ClassVar[str] = "squared_error"
@@ -68,6 +72,16 @@ class RandomTrees(BaseForest):
         """Sums of rows without weights."""
         return sum_target(labels, criterion, None, draws)
 
+    def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
+        """One feature a node; that a value is missing says nothing by itself, and would part such rows at once."""
+        recipe = super()._recipe(criterion, rows, schema)
+        limits = replace(recipe.search.limits, missing_alone=False)
+        return replace(
+            recipe,
+            search=replace(recipe.search, limits=limits),
+            sampler=replace(recipe.sampler, max_features=1),
+        )
+
     def _n_values(self) -> int:
         """One mean."""
         return 1
@@ -86,7 +100,8 @@ class RandomTrees(BaseForest):
 class RandomTreesEmbedding(TransformerMixin, RandomTrees):
     """Leaves of totally random trees as columns of zeros and ones.
 
-    Each node tests one random feature at a uniform threshold between the smallest and the largest value in the node.
+    Each node tests one random feature at a uniform threshold between the smallest and the largest value in the node;
+    missing values take either side by chance.
 
     Parameters
     ----------
