@@ -181,8 +181,21 @@ class IsolationForest(OutlierMixin, RandomTrees):
         self.device = device
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the trees and part the scores; see `RandomTrees.fit`."""
-        super().fit(X, y, sample_weight)
+        """Grow the trees, and find the score that parts outliers from the others.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            As in `DecisionTreeClassifier.fit`.
+        y : ignored
+        sample_weight : array-like of shape (n_rows,), optional
+            Finite weights >= 0, not all 0: probabilities of the draws.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, None, sample_weight)
         self.offset_ = -0.5  # the score of a row whose depth is that of an average search
         if not isinstance(self.contamination, str):
             self.offset_ = float(np.percentile(self._scores(X), 100.0 * self.contamination))

@@ -38,24 +38,6 @@ class RandomTrees(BaseForest):
     oob_score: ClassVar[bool] = False
     _criteria: ClassVar[tuple[str, ...]] = (criterion,)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the trees.
-
-        Parameters
-        ----------
-        X : array-like or frame of shape (n_rows, n_features)
-            As in `DecisionTreeClassifier.fit`.
-        y : ignored
-        sample_weight : array-like of shape (n_rows,), optional
-            Finite weights >= 0, not all 0: of an embedding the weights of the rows, of an isolation forest the
-            probabilities of the draws.
-
-        Returns
-        -------
-        self
-        """
-        return super().fit(X, None, sample_weight)
-
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """A hash of the row's number, in [0, 1)."""
         return unit(draw(0, Stream.TARGET, np.arange(n_rows)))[:, None]
@@ -198,7 +180,20 @@ class RandomTreesEmbedding(TransformerMixin, RandomTrees):
         self.device = device
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Grow the trees; see `RandomTrees.fit`."""
+        """Grow the trees.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            As in `DecisionTreeClassifier.fit`.
+        y : ignored
+        sample_weight : array-like of shape (n_rows,), optional
+            Finite weights >= 0, not all 0. A weight of 0 is absence.
+
+        Returns
+        -------
+        self
+        """
         self.fit_transform(X, y, sample_weight)
         return self
 
@@ -213,7 +208,7 @@ class RandomTreesEmbedding(TransformerMixin, RandomTrees):
         -------
         float64 csr matrix or array (n_rows, leaves of all trees)
         """
-        super().fit(X, y, sample_weight)
+        super().fit(X, None, sample_weight)
         self.one_hot_encoder_ = OneHotEncoder(sparse_output=self.sparse_output)
         leaves = self.one_hot_encoder_.fit_transform(to_host(self.apply(X)))
         self._n_features_out = leaves.shape[1]
