@@ -68,7 +68,7 @@ def draws_of_a_tree(max_samples: Any, n: int) -> int:
         warnings.warn(
             f"max_samples ({size}) is greater than the total number of samples ({n}). max_samples will be set "
             "to n_samples for estimation.",
-            stacklevel=6,
+            stacklevel=7,  # the caller of fit
         )
     return min(size, n)
 
@@ -224,7 +224,8 @@ class IsolationForest(OutlierMixin, RandomTrees):
 
     def _new_trees(self, ready: Prepared, watch: Watch | None, have: int) -> Iterator[Forest]:
         """Trees of few rows have codes of their own, as many together as stay exact; trees of other columns alone."""
-        n_features = self.schema_.n_features
+        n_features, rows = self.schema_.n_features, ready.rows
+        ready = replace(ready, rows=replace(rows, X=to_host(rows.X)))  # only drawn rows go to the device
         seeds = root_keys(self.seed_, np.arange(have, self.n_estimators))[:, None]
         order = draw(seeds, Stream.COLUMN, np.arange(n_features, dtype=np.uint64))
         new = [smallest(hashes, self.max_features_) for hashes in order]
@@ -241,7 +242,7 @@ class IsolationForest(OutlierMixin, RandomTrees):
         ptr = np.arange(len(trees) + 1) * self.max_samples_
         own, places = np.unique(np.concatenate(bags), return_inverse=True)
         sampler = replace(ready.recipe.sampler, first=trees[0], n_trees=len(trees), draws=Listed(places, ptr))
-        table = Rows(to_host(rows.X)[own][:, columns], rows.target.take(own), own.size, rows.total_weight)
+        table = Rows(rows.X[own][:, columns], rows.target.take(own), own.size, rows.total_weight)
         schema = Schema(tuple(self.schema_.features[f] for f in columns))
         codes = backend.encode(table.X, self._edges(backend, table, schema))
         recipe = replace(ready.recipe, sampler=sampler)

@@ -123,6 +123,7 @@ def test_a_forest_of_the_device_is_that_of_the_cpu(
     assert ours.fit_info_.backend == "cuda"
     assert (ours.transform(X) != theirs.transform(X)).nnz == 0
     assert machine.reserved == [0]
+    assert (clone(ours).fit_transform(machine.xp.asarray(X), None, weight) != theirs.transform(X)).nnz == 0
 
 
 def test_weights_are_copies() -> None:

@@ -151,9 +151,12 @@ def test_draws(max_samples: Any, draws: int, bootstrap: bool) -> None:
 
 def test_more_draws_than_rows() -> None:
     X = table(50)
-    with pytest.warns(UserWarning, match=r"max_samples \(80\) is greater than the total number of samples \(50\)"):
+    with pytest.warns(
+        UserWarning, match=r"max_samples \(80\) is greater than the total number of samples \(50\)"
+    ) as found:
         model = IsolationForest(n_estimators=2, max_samples=80).fit(X)
     assert model.max_samples_ == 50
+    assert found[0].filename == __file__
 
 
 @pytest.mark.parametrize("bootstrap", [False, True])
@@ -232,6 +235,22 @@ def test_a_forest_of_the_device_is_that_of_the_cpu(
     assert ours.fit_info_.backend == "cuda"
     np.testing.assert_array_equal(ours.score_samples(X), theirs.score_samples(X))
     assert machine.reserved == [0]
+
+
+def test_tables_in_device_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores come back there."""
+    require_compiler()
+    machine = Emulator(checked=False)
+    monkeypatch.setattr(cuda, "import_cupy", lambda: machine.xp)
+    monkeypatch.setattr(cuda, "COMPILED", {})
+    X = table()
+    there, here = machine.xp.asarray(X), IsolationForest(n_estimators=3, contamination=0.1).fit(X)
+    model = clone(here).set_params(device="cuda").fit(there)
+    assert model.fingerprint() == here.fingerprint()
+    for name in ("score_samples", "decision_function", "predict"):
+        found = getattr(model, name)(there)
+        assert isinstance(found, machine.xp.ndarray)
+        np.testing.assert_array_equal(found.get(), getattr(here, name)(X))
 
 
 def test_a_large_table_is_not_approximated() -> None:
