@@ -20,10 +20,10 @@ from gputree.core.criteria import CRITERIA, TargetKind
 from gputree.core.forest import Forest, Test
 from gputree.core.keys import root_keys
 from gputree.core.schema import Book, Cuts
-from gputree.core.splits import MULTIWAY, NO_SPLITS, TEST, THRESHOLD, Limits, Search, Slots, Splits, choose
+from gputree.core.splits import MULTIWAY, NO_SPLITS, TEST, THRESHOLD, Limits, Search, Slots, Splits, Stop, choose
 from gputree.core.target import Target, class_target, sum_target
 from gputree.engine.grow import Progress, grow
-from gputree.engine.recipe import Recipe, Stop
+from gputree.engine.recipe import Recipe
 from gputree.engine.sampling import Sampler
 
 READ_CELLS = 1 << 25  # channels of cells of a table that is read and compared whole, at most

@@ -26,10 +26,10 @@ from gputree.core.criteria import CRITERIA
 from gputree.core.forest import Forest, Test
 from gputree.core.keys import root_keys
 from gputree.core.schema import Cuts, Feature, Kind, Schema
-from gputree.core.splits import MULTIWAY, NO_SPLITS, SUBSET, THRESHOLD, Limits, Search, Slots, Splits
+from gputree.core.splits import MULTIWAY, NO_SPLITS, SUBSET, THRESHOLD, Limits, Search, Slots, Splits, Stop
 from gputree.core.target import Target, class_target, sum_target
 from gputree.engine.grow import grow
-from gputree.engine.recipe import Recipe, Stop
+from gputree.engine.recipe import Recipe
 
 BEST = 48  # bytes of a test
 DRAWN = 0.632  # 1 - 1 / e: of n rows, those that n draws meet

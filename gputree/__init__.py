@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from gputree.io import load, save
     from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
     from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+    from gputree.learners.isolation import IsolationForest
     from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
+    from gputree.learners.random_target import RandomTreesEmbedding
     from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 _HOMES = {
@@ -26,6 +28,8 @@ _HOMES = {
     "RandomForestClassifier": "gputree.learners.random_forest",
     "ExtraTreesRegressor": "gputree.learners.extra_forest",
     "ExtraTreesClassifier": "gputree.learners.extra_forest",
+    "IsolationForest": "gputree.learners.isolation",
+    "RandomTreesEmbedding": "gputree.learners.random_target",
     "DecisionTreeClassifier": "gputree.learners.trees",
     "DecisionTreeRegressor": "gputree.learners.trees",
     "ExtraTreeClassifier": "gputree.learners.extra_trees",
@@ -52,8 +56,10 @@ __all__ = [
     "ExtraTreeRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
+    "IsolationForest",
     "RandomForestClassifier",
     "RandomForestRegressor",
+    "RandomTreesEmbedding",
     "datasets",
     "export_dict",
     "export_graphviz",

@@ -69,7 +69,7 @@ struct GtSlot {
 // What a candidate must respect, see splits.Limits; `sign` of this feature's monotone constraint, bounds of the slot.
 struct GtLimits {
     gt_i64 min_rows, min_weight;
-    int positive, sign;
+    int positive, alone, sign;  // alone: missing against known is a candidate
     double lower, upper;
     __device__ __forceinline__ bool held(double a, double b) const {
         const double least = b < a ? b : a, most = a < b ? b : a;
@@ -181,7 +181,7 @@ static __device__ void gt_best_cut(const GtSlot& slot, const GtLimits& limits, c
             const gt_i64 w = weight + (d ? missing_weight : 0), c = count + (d ? missing_rows : 0);
             const bool inner = weight < known && (!random || i == only);
             cut.weight[d] = w;
-            cut.fine[d] = own > 0 && (inner || (d == 0 && weight == known)) && (missing || (d == 0 && inner));
+            cut.fine[d] = own > 0 && (inner || (limits.alone && d == 0 && weight == known)) && (missing || (d == 0 && inner));
             cut.fine[d] &= c >= limits.min_rows && rows - c >= limits.min_rows;
             cut.fine[d] &= w >= limits.min_weight && slot.weight - w >= limits.min_weight;
         }
@@ -232,7 +232,7 @@ extern "C" __global__ void __launch_bounds__(128, 3)
                 const unsigned* order, const int* ranked,
                 const gt_i64* stats, const gt_i64* weight, const double* own, const double* cancels,
                 const double* bounds,       // IN (2, k)
-                gt_i64 min_rows, gt_i64 min_weight, int positive,
+                gt_i64 min_rows, gt_i64 min_weight, int positive, int alone,
                 const signed char* signs,   // IN (F,) monotone constraints
                 const double* values, const double* edges, const gt_i64* offset, const unsigned char* exact,
                 gt_i64* carries,            // (warps, n_channels)
@@ -250,7 +250,7 @@ extern "C" __global__ void __launch_bounds__(128, 3)
         }
         if (view.width == 0) continue;
         const GtSlot slot = {stats + s, mean + s, own + s, scales, sizes, k, outputs, n_channels, weight[s], cancels[s]};
-        const GtLimits limits = {min_rows, min_weight, positive, signs[f], bounds[s], bounds[k + s]};
+        const GtLimits limits = {min_rows, min_weight, positive, alone, signs[f], bounds[s], bounds[k + s]};
         const bool random = scan == GT_ONE_CUT || scan == GT_ONE_SUBSET;
         const GtDraw draw = {key[s], values + offset[f], f, scan};
         double drawn = 0.0;

@@ -25,12 +25,12 @@ from gputree.backends.gpu.search import Searcher
 from gputree.backends.gpu.shard import DeviceShard
 from gputree.backends.gpu.tables import Chunk, chunks
 from gputree.backends.oracle import Oracle
-from gputree.backends.protocol import CodeSpec, DeviceError, Work
+from gputree.backends.protocol import CodeSpec, DeviceError, Subtrees, Work
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.schema import Cuts, Kind, category_cuts, sorted_cuts
-from gputree.core.splits import Candidates, Search, Slots, Splits
+from gputree.core.splits import Candidates, Growth, Search, Slots, Splits
 from gputree.core.target import Target
 
 SHARE = 4  # a table takes at most this part of the free memory
@@ -137,6 +137,16 @@ class Cuda:
         self.work.rows += int(table.shard.size(slots.id).sum())
         self.work.batches += 1
         return record if turn is not None else replace(record, feature=table.features)
+
+    def finish_rows(self, shard: DeviceShard) -> int:
+        """None: every node goes through the growth loop."""
+        return 0
+
+    def finish(
+        self, shard: DeviceShard, slots: Slots, depth: NDArray[np.int32], growth: Growth, first: int
+    ) -> Subtrees:
+        """Never asked for."""
+        raise NotImplementedError("the growth loop grows every node")
 
     def children(self, shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
         """Channels of the branches."""

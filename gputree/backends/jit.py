@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -18,19 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.cpu.host import found_of, layout_of, meaning_of, rules_of, source_of, subtrees_of, tests_of
 from gputree.backends.cpu.module import load_module
-from gputree.backends.cpu.walk import Tests
-from gputree.backends.oracle import Oracle, candidates, listed, narrow
+from gputree.backends.oracle import Oracle
 from gputree.backends.oracle import Table as OracleTable
 from gputree.backends.protocol import CodeSpec, Subtrees
-from gputree.backends.scan import blank
 from gputree.backends.shard import Codes, Shard
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
-from gputree.core.forest import Forest, Grown, Test
+from gputree.core.forest import Forest, Test
 from gputree.core.schema import Book, Cuts, Kind, category_cuts, code_dtype, floor_float32, sorted_cuts
-from gputree.core.splits import Candidates, Limits, Search, Slots, Splits, Stop
-from gputree.core.target import Layout, Target
+from gputree.core.splits import Candidates, Growth, Search, Slots, Splits, Stop
+from gputree.core.target import Target
 
 CHUNK = 1 << 11  # rows of a large node brought into cache at once
 TABLE_BYTES = 1 << 18  # of the tables of features that are counted together
@@ -39,7 +37,6 @@ PART_ROWS = 1 << 13  # rows of a small node
 FEATURES = 16  # columns of a large node searched by one thread at a time
 ROWS = 1 << 14  # rows encoded or predicted by one thread at a time
 TASKS = 8  # pieces of work a thread
-WALKED = tuple(field.name for field in fields(Tests))
 
 
 def threads(n_jobs: int | None = None) -> int:
@@ -89,70 +86,6 @@ def marks() -> dict[str, Any]:
 def kernels(criterion: Criterion | None) -> ModuleType:
     """The compiled kernels of a criterion, or those that need none."""
     return load_module(criterion, marks())
-
-
-def source_of(shard: Shard) -> tuple[Any, ...]:
-    """The rows of a shard as kernels read them."""
-    target, none = shard.target, np.zeros(0, np.int64)
-    blank_rows = np.zeros((0, 0))
-    return (
-        shard.codes.columns[0].base if shard.codes.columns else np.zeros((target.n_rows, 0), np.uint8),
-        blank_rows.astype(np.int32) if target.labels is None else target.labels,
-        blank_rows.astype(np.int64) if target.sums is None else target.sums.values,
-        blank_rows if target.sums is None else target.sums.y,
-        none if target.weights.units is None else target.weights.units,
-        shard.rows,
-        np.zeros(0, np.uint8) if shard.times is None else shard.times,
-    )
-
-
-def layout_of(layout: Layout, limits: Limits | None) -> tuple[Any, ...]:
-    """A layout as kernels read it."""
-    first = [layout.output(o).start for o in range(layout.n_outputs)]
-    without = layout.rows >= 0 and (limits is None or limits.min_rows <= 1)
-    return (
-        np.array(first, np.int64),
-        np.array(layout.sizes, np.int64),
-        np.array(layout.scale, np.float64),
-        layout.counts,
-        layout.kind.name == "CENTRED_SUMS",
-        layout.rows,
-        layout.n_channels,
-        layout.n_channels - without,
-    )
-
-
-def meaning_of(codes: Codes, search: Search) -> tuple[Any, ...]:
-    """What codes mean, as kernels read it."""
-    book = codes.book
-    scans = [search.scan(int(kind)) for kind in book.kind]
-    return (
-        book.values,
-        book.edges,
-        book.offset,
-        codes.n_codes,
-        book.declared,
-        book.exact.astype(np.uint8),
-        np.array([-1 if scan is None else int(scan) for scan in scans], np.int64),
-    )
-
-
-def rules_of(search: Search, layout: Layout, stop: Stop, turn: int) -> tuple[Any, ...]:
-    """Limits as kernels read them."""
-    limits = search.limits
-    monotone = np.zeros(0, np.int64) if limits.monotone is None else limits.monotone.astype(np.int64)
-    by_mean = layout.n_outputs == 1 and not (layout.counts and layout.sizes[0] > 2)
-    return (
-        monotone,
-        limits.min_rows,
-        limits.min_weight,
-        limits.max_branches or 0,
-        by_mean,
-        turn,
-        np.iinfo(np.int64).max if stop.max_depth is None else stop.max_depth,
-        stop.min_rows,
-        float(stop.min_gain),
-    )
 
 
 class Jit(Oracle):
@@ -219,18 +152,18 @@ class Jit(Oracle):
         width = int(shard.codes.n_codes.max(initial=0)) + 1
         block = max(1, min(FEATURES, TABLE_BYTES // (8 * width * layout[-1]), m))
         first = np.arange(0, m, block)
-        items = np.empty((k, first.size, 5), np.int64)
-        items[:, :, 0] = np.arange(k)[:, None]
-        items[:, :, 1], items[:, :, 2] = first, np.minimum(first + block, m)
-        items[:, :, 3], items[:, :, 4] = shard.start[slots.id][:, None], shard.stop[slots.id][:, None]
-        items = items.reshape(-1, 5)
+        cells = np.empty((k, first.size, 5), np.int64)
+        cells[:, :, 0] = np.arange(k)[:, None]
+        cells[:, :, 1], cells[:, :, 2] = first, np.minimum(first + block, m)
+        cells[:, :, 3], cells[:, :, 4] = shard.start[slots.id][:, None], shard.stop[slots.id][:, None]
+        items = cells.reshape(-1, 5)
         figures, tests = np.empty((k * m, 3)), np.empty((k * m, 5), np.int64)
         given = np.ascontiguousarray(slots.stats.T), slots.key, np.ascontiguousarray(slots.bounds.T)
         source, meaning = source_of(shard), meaning_of(shard.codes, search)
-        rules = rules_of(search, shard.target.layout, Stop(), m)
+        rules = rules_of(Growth(search, Stop(), m), shard.target.layout)
         run = kernels(search.criterion).search_items
 
-        def work(piece: NDArray[np.int64]) -> NDArray[np.int64]:
+        def work(piece: NDArray[np.int64]) -> Any:
             return run((source, layout, meaning, rules), piece, given, features, (figures, tests), (CHUNK, block))
 
         lookups = np.concatenate([np.zeros((0, 3), np.int64), *self.each(work, self.pieces(items, 3))])
@@ -250,16 +183,16 @@ class Jit(Oracle):
         width = max(1, len(shard.codes.columns)) * (shard.codes.columns[0].itemsize if shard.codes.columns else 1)
         return int(np.clip(PART_BYTES // width, 64, PART_ROWS))
 
-    def finish(self, shard: Shard, slots: Slots, depth: NDArray[np.int32], search: Search, stop: Stop, turn: int, first: int) -> Subtrees:
+    def finish(self, shard: Shard, slots: Slots, depth: NDArray[np.int32], growth: Growth, first: int) -> Subtrees:
         """Whole subtrees of small nodes."""
-        layout = layout_of(shard.target.layout, search.limits)
+        layout = layout_of(shard.target.layout, growth.search.limits)
         items = np.empty((len(slots), 4), np.int64)
         items[:, 0], items[:, 1] = np.arange(len(slots)), depth
         items[:, 2], items[:, 3] = shard.start[slots.id], shard.stop[slots.id]
         given = np.ascontiguousarray(slots.stats.T), slots.key, np.ascontiguousarray(slots.bounds.T)
-        source, meaning = source_of(shard), meaning_of(shard.codes, search)
-        rules = rules_of(search, shard.target.layout, stop, turn)
-        run = kernels(search.criterion).finish_slots
+        source, meaning = source_of(shard), meaning_of(shard.codes, growth.search)
+        rules = rules_of(growth, shard.target.layout)
+        run = kernels(growth.search.criterion).finish_slots
 
         def work(piece: NDArray[np.int64]) -> Any:
             return piece, run((source, layout, meaning, rules), piece, given)
@@ -303,6 +236,7 @@ class Jit(Oracle):
 
     def partition(self, shard: Shard, splits: Splits, children: NDArray[np.int32]) -> None:
         """The rows are regrouped: record the ranges."""
+        assert shard.regrouped is not None
         shard.place(children, *shard.regrouped)
 
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
@@ -340,67 +274,3 @@ def dense(block: Any) -> NDArray[Any]:
     """A part of a table as an array, from a sparse matrix too."""
     array: NDArray[Any] = block if isinstance(block, np.ndarray) else block.toarray()
     return array
-
-
-def tests_of(forest: Forest) -> tuple[Any, ...]:
-    """The arrays that a walk reads."""
-    return tuple(getattr(forest, name) for name in WALKED)
-
-
-def found_of(
-    figures: NDArray[np.float64], tests: NDArray[np.int64], features: NDArray[np.int32], lookups: NDArray[np.int64]
-) -> Candidates:
-    """The protocol's record of the best tests."""
-    best = blank(tests.shape[0])
-    best.score[:], best.gain[:], best.low[:] = figures.T
-    best.kind[:], best.cut[:], best.missing[:], best.n_branches[:] = tests[:, :4].T
-    pair, code, branch = lookups.T
-    return candidates(best, features, [(pair, code.astype(np.uint16), branch.astype(np.uint16))])
-
-
-def subtrees_of(done: list[tuple[NDArray[np.int64], Any]], shard: Shard, slots: Slots, first: int) -> Subtrees:
-    """What the threads have grown, as one: new nodes are numbered from ``first`` on, piece by piece."""
-    channels = shard.target.layout.n_channels
-    nodes, keys, bounds, tests, figures, cells = [], [], [], [], [], []
-    shift = first
-    for piece, grown in done:
-        nodes_, keys_, bounds_, tests_, figures_, cells_, used = grown
-        n, t, c = used
-        own = piece.shape[0]  # the slots themselves come first
-        ids = np.concatenate([slots.id[piece[:, 0]], shift + np.arange(n - own)]).astype(np.int64)
-        node, test = nodes_[own:n].copy(), tests_[:t].copy()
-        node[:, 0], test[:, 0] = ids[node[:, 0]], ids[test[:, 0]]
-        nodes.append(node)
-        tests.append(test)
-        keys.append(keys_[own:n, 0])
-        bounds.append(bounds_[own:n])
-        figures.append(figures_[:t])
-        cells.append(cells_[:c])
-        shift += n - own
-    node = np.concatenate([np.zeros((0, 4 + channels), np.int64), *nodes])
-    test = np.concatenate([np.zeros((0, 8), np.int64), *tests])
-    low, score = np.concatenate([np.zeros((0, 2)), *figures]).T
-    code, branch = np.concatenate([np.zeros((0, 2), np.int64), *cells]).T.astype(np.uint16)
-    shard.place(np.arange(first, shift), node[:, 2], node[:, 3])
-    splits = Splits(
-        node=test[:, 0].astype(np.int32),
-        feature=test[:, 2].astype(np.int32),
-        score=score,
-        gain=np.zeros(score.size),
-        kind=test[:, 1].astype(np.uint8),
-        cut=test[:, 6].astype(np.int32),
-        low=low,
-        missing=test[:, 5].astype(np.int32),
-        n_branches=test[:, 4].astype(np.int32),
-        lookup_ptr=np.concatenate([[0], np.cumsum(test[:, 7])]).astype(np.int64),
-        lookup_code=code,
-        lookup_branch=branch,
-    )
-    born = Grown(
-        node[:, 0].astype(np.int32),
-        node[:, 1].astype(np.int32),
-        np.concatenate([np.zeros(0, np.uint64), *keys]),
-        np.ascontiguousarray(node[:, 4:].T),
-        np.ascontiguousarray(np.concatenate([np.zeros((0, 2)), *bounds]).T),
-    )
-    return Subtrees(splits, born)

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cells import Cells, Entries, count_cells
-from gputree.backends.protocol import CodeSpec, Work
+from gputree.backends.protocol import CodeSpec, Subtrees, Work
 from gputree.backends.scan import Found, Lookup, Nodes, blank, scan_cells
 from gputree.backends.shard import Codes, Shard
 from gputree.backends.walk import walk
-from gputree.core.bags import Bags, multiplicities
+from gputree.core.bags import Bags, listed
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test, ranges
 from gputree.core.schema import Book, Cuts, Kind, category_cuts, numeric_cuts
-from gputree.core.splits import TEST, Candidates, Search, Slots, Splits
+from gputree.core.splits import TEST, Candidates, Growth, Search, Slots, Splits
 from gputree.core.summary import order_free_sums
 from gputree.core.target import Target
 
@@ -115,10 +115,8 @@ class Oracle:
         n, trees = target.n_rows, np.arange(bags.n_trees)
         if bags.draws is None:
             return Shard(codes, target, np.tile(np.arange(n), bags.n_trees), trees * n, (trees + 1) * n)
-        rows, times = listed(bags, n)
-        stop = np.cumsum([r.size for r in rows]).astype(np.int64)
-        start = np.concatenate([[0], stop[:-1]])
-        return Shard(codes, target, np.concatenate(rows), start, stop, narrow(np.concatenate(times)))
+        rows, times, ends = listed(bags, n)
+        return Shard(codes, target, rows, ends[:-1].copy(), ends[1:].copy(), narrow(times))
 
     def totals(self, shard: Shard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Channels and extent of the roots."""
@@ -161,6 +159,10 @@ class Oracle:
     def finish_rows(self, shard: Shard) -> int:
         """None: every node goes through the growth loop."""
         return 0
+
+    def finish(self, shard: Shard, slots: Slots, depth: NDArray[np.int32], growth: Growth, first: int) -> Subtrees:
+        """Never asked for."""
+        raise NotImplementedError("the growth loop grows every node")
 
     def children(self, shard: Shard, splits: Splits) -> NDArray[np.int64]:
         """Sum the rows of every branch."""
@@ -236,17 +238,6 @@ class Oracle:
         for leaves in self.apply(forest, X).T:
             total += forest.value[leaves]
         return total
-
-
-def listed(bags: Bags, n: int) -> tuple[list[NDArray[np.uint32]], list[NDArray[np.int64]]]:
-    """The distinct rows of every bag, ascending, and how often each was drawn."""
-    rows: list[NDArray[np.uint32]] = []
-    times: list[NDArray[np.int64]] = []
-    for tree in range(bags.n_trees):
-        often = multiplicities(bags, tree, n)
-        rows.append(np.flatnonzero(often).astype(np.uint32))
-        times.append(often[rows[-1]])
-    return rows, times
 
 
 def narrow(times: NDArray[np.int64]) -> NDArray[Any] | None:

@@ -16,7 +16,7 @@ from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Grown
 from gputree.core.schema import Cuts, Schema
-from gputree.core.splits import Candidates, Search, Slots, Splits, Stop
+from gputree.core.splits import Candidates, Growth, Search, Slots, Splits
 from gputree.core.target import Target
 
 
@@ -103,6 +103,15 @@ class Backend(Protocol):
         """Best test of every slot and feature (k, m).
 
         With ``turn`` a backend may keep only what `core.splits.choose` would take with that turn, (k, 1).
+        """
+
+    def finish_rows(self, shard: SHARD) -> int:
+        """Rows of the largest node whose subtree `finish` grows; 0 where the backend has none."""
+
+    def finish(self, shard: SHARD, slots: Slots, depth: NDArray[np.int32], growth: Growth, first: int) -> Subtrees:
+        """Whole subtrees of small nodes, whose depths are i4 (k,); new nodes have the numbers from ``first`` on.
+
+        Every node is what the growth loop would make of it.
         """
 
     def children(self, shard: SHARD, splits: Splits) -> NDArray[np.int64]:

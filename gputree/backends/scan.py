@@ -136,8 +136,9 @@ class CutScan:
             return
         known = self.before + np.where(self.has_missing, cells.stats[:, cells.ptr[:-1]], 0)
         yield self.best(at, known, 1)
-        last = cells.ptr[1:] - 1
-        yield self.best(last[self.has_missing & (cells.code[last] > 0)], known, 1, np.inf)
+        if self.nodes.search.limits.missing_alone:
+            last = cells.ptr[1:] - 1
+            yield self.best(last[self.has_missing & (cells.code[last] > 0)], known, 1, np.inf)
         yield self.best(at[self.has_missing[cells.seg[at]]], self.before, 0)
 
     def inner_cuts(self) -> NDArray[np.intp]:

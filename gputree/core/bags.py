@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.keys import Stream, below, draw, root_keys
+from gputree.core.expr import log2
+from gputree.core.keys import Stream, below, draw, root_keys, unit
 
 DRAW_BITS = 31  # total of draw weights: a hash is turned into a number below it
 
@@ -22,8 +24,8 @@ class Draws:
     """How the rows of a bag are drawn from strata.
 
     Stratum s are the rows ``rows[ptr[s] : ptr[s + 1]]``, of which ``sizes[s]`` are drawn, with replacement or without.
-    ``ends`` u8 (n,), cumulated weights inside each stratum in the order of ``rows``: probabilities of draws with
-    replacement; None: equal ones.
+    ``ends`` u8 (n,), cumulated weights inside each stratum in the order of ``rows``: probabilities of the draws, or
+    without replacement of each draw among the rows that are left; None: equal ones.
     """
 
     rows: NDArray[np.int64]
@@ -39,13 +41,21 @@ class Draws:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """Bags that are written out: tree t has the rows ``rows[ptr[t] : ptr[t + 1]]``."""
+
+    rows: NDArray[np.int64]
+    ptr: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
 class Bags:
     """Trees ``first`` to ``first + n_trees - 1`` of a seed; without ``draws`` each takes all rows once."""
 
     n_trees: int = 1
     first: int = 0
     seed: int = 0
-    draws: Draws | None = None
+    draws: Draws | Listed | None = None
 
     def keys(self) -> NDArray[np.uint64]:
         """Keys of the roots, u8 (T,)."""
@@ -54,6 +64,8 @@ class Bags:
     def drawn(self, tree: int) -> NDArray[np.int64]:
         """Rows of the bag of one tree in the order of their draws; ``tree`` counts from ``first``."""
         assert self.draws is not None
+        if isinstance(self.draws, Listed):
+            return self.draws.rows[slice(*self.draws.ptr[tree : tree + 2])]
         return drawn_rows(self.draws, self.keys()[tree])
 
 
@@ -94,9 +106,8 @@ def drawn_rows(draws: Draws, key: np.uint64) -> NDArray[np.int64]:
         first, stop = int(draws.ptr[s]), int(draws.ptr[s + 1])
         if draws.replace:
             place = placed(draws, first, stop, draw(key, Stream.BAG, np.arange(number, number + size)))
-        else:  # the rows of the smallest hashes
-            hashes = draw(key, Stream.BAG, draws.rows[first:stop])
-            place = first + np.sort(np.argsort(hashes, kind="stable")[:size])
+        else:
+            place = first + smallest(waits(draws, first, stop, draw(key, Stream.BAG, draws.rows[first:stop])), size)
         parts.append(draws.rows[place])
         number += size
     return np.concatenate(parts)
@@ -108,6 +119,41 @@ def placed(draws: Draws, first: int, stop: int, hashes: NDArray[np.uint64]) -> N
         return first + below(hashes, stop - first).astype(np.int64)
     point = below(hashes, draws.ends[stop - 1])
     return first + np.searchsorted(draws.ends[first:stop], point, side="right")
+
+
+def waits(draws: Draws, first: int, stop: int, hashes: NDArray[np.uint64]) -> NDArray[Any]:
+    """What draws without replacement from one stratum are ordered by: hashes u8 (n,), one a row.
+
+    With weights, exponential waiting times of rate w: the next row to come is a draw of probability w among those that
+    are left (Efraimidis and Spirakis 2006, "Weighted random sampling with a reservoir", Information Processing Letters
+    97:181-185). Times ascend with the hashes, so equal weights give the draws without weights.
+    """
+    if draws.ends is None:
+        return hashes
+    weight = np.diff(draws.ends[first:stop], prepend=np.uint64(0)).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(weight > 0, -log2(1.0 - unit(hashes)) / weight, np.inf)
+
+
+def smallest(values: NDArray[Any], size: int) -> NDArray[np.intp]:
+    """Places of the ``size`` smallest values, ascending; the first among equals."""
+    if size >= values.size:
+        return np.arange(values.size)
+    top = np.partition(values, size)[size]  # the first that is left out
+    less = np.flatnonzero(values < top)
+    return np.sort(np.concatenate([less, np.flatnonzero(values == top)[: size - less.size]]))
+
+
+def listed(bags: Bags, n: int) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct rows of all bags, ascending in each, how often each was drawn, and where bags begin and end."""
+    rows: list[NDArray[np.uint32]] = []
+    times: list[NDArray[np.int64]] = []
+    for tree in range(bags.n_trees):
+        often = multiplicities(bags, tree, n)
+        rows.append(np.flatnonzero(often).astype(np.uint32))
+        times.append(often[rows[-1]])
+    ends = np.cumsum([0, *(r.size for r in rows)]).astype(np.int64)
+    return np.concatenate(rows), np.concatenate(times), ends
 
 
 def multiplicities(bags: Bags, tree: int, n: int) -> NDArray[np.int64]:

@@ -8,7 +8,8 @@ A criterion is five scalar functions and a fold:
     score = final(gain, info, N)
 
 x is a channel's total in a branch and n the branch's weight; X and N are the node's. The functions run on NumPy arrays
-(`gputree.core.scores`), and `gputree.core.texts` traces them into C and Python text for the kernels. May import NumPy and `gputree.core.expr`.
+(`gputree.core.scores`), and `gputree.core.texts` traces them into text for the kernels. May import NumPy and
+`gputree.core.expr`.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ class TargetKind(Enum):
 class Criterion(ABC):
     """A split criterion; see the head of the module for the meaning of its functions.
 
-    `term`, `branch`, `info`, `final`, `decrease` and `scale` take arrays or `Expr`; `impurity` and `loss` serve reports and take
-    arrays only.
+    `term`, `branch`, `info`, `final`, `decrease` and `scale` take arrays or `Expr`; `impurity` and `loss` serve reports
+    and take arrays only.
 
     Attributes
     ----------

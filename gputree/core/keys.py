@@ -29,6 +29,8 @@ class Stream(IntEnum):
     DIRECTION = 4
     CATEGORY = 5
     SHUFFLE = 6
+    COLUMN = 7
+    TARGET = 8
 
 
 def _words(value: Integers) -> UInt64s:

@@ -52,13 +52,14 @@ class Limits:
 
     ``min_rows`` rows and ``min_weight`` units of weight in every non-empty branch; ``monotone`` i1 (F,): the value of
     the left child may not be above (1) or below (-1) that of the right; None without constraints. ``max_branches`` of
-    one test, None for any number.
+    one test, None for any number. ``missing_alone``: missing against known values is a test, too.
     """
 
     min_rows: int = 1
     min_weight: int = 0
     monotone: NDArray[np.int8] | None = None
     max_branches: int | None = None
+    missing_alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,15 @@ class Search:
     def scan(self, kind: int) -> Scan | None:
         """How columns of this kind are searched, None where no generator serves them."""
         return next((g.scan for g in self.generators if g.serves == kind), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """What decides of whole subtrees; ``turn`` features are tried at a time."""
+
+    search: Search
+    stop: Stop
+    turn: int
 
 
 @dataclass(frozen=True, slots=True)

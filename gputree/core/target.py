@@ -177,6 +177,17 @@ class Target:
     labels: NDArray[np.int32] | None = None
     sums: Sums | None = None
 
+    def take(self, rows: NDArray[np.intp]) -> Target:
+        """Some rows (k,), in the same channels and scale."""
+        units = self.weights.units
+        return replace(
+            self,
+            weights=self.weights if units is None else replace(self.weights, units=units[rows]),
+            n_rows=rows.size,
+            labels=None if self.labels is None else self.labels[:, rows],
+            sums=self.sums and replace(self.sums, y=self.sums.y[:, rows], values=self.sums.values[:, rows]),
+        )
+
     def decrease_scale(self, criterion: Criterion) -> float:
         """Factor from a gain to the weighted impurity decrease that users see, times the weight of the root.
 

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from gputree.backends.protocol import SHARD, Backend, Codes, DeviceMemoryError
 from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test
 from gputree.core.keys import child_keys
-from gputree.core.splits import NOT_MET, Slots, Splits, choose, concatenate
+from gputree.core.splits import NOT_MET, Growth, Slots, Splits, choose, concatenate
 from gputree.core.summary import Figures, coarse_means, describe_counts, describe_sums, hold, two_sum
 from gputree.core.target import Target
 from gputree.engine.frontier import BestFirst, Frontier, LevelByLevel
 from gputree.engine.recipe import Order, Recipe
+from gputree.engine.sampling import FeatureDraws
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +134,15 @@ class Plan:
 
     def finish_small(self, slots: Slots) -> Slots:
         """Let the backend grow the whole subtrees of small nodes, where it can; give the other slots."""
-        if self.recipe.order is not Order.LEVEL or not len(slots):
+        sampler, n_features = self.recipe.sampler, self.n_codes.size
+        if self.recipe.order is not Order.LEVEL or sampler.feature_draws is not FeatureDraws.CONTINUE:
             return slots
         small = slots.rows <= self.backend.finish_rows(self.shard)
         if not small.any():
             return slots
-        own, turn = slots.take(small), min(self.recipe.sampler.max_features or self.n_codes.size, self.n_codes.size)
-        first, depth = self.forest.n_nodes, self.forest.of("depth", own.id)
-        done = self.backend.finish(self.shard, own, depth, self.recipe.search, self.recipe.stop, turn, first)
+        own, first = slots.take(small), self.forest.n_nodes
+        growth = Growth(self.recipe.search, self.recipe.stop, min(sampler.max_features or n_features, n_features))
+        done = self.backend.finish(self.shard, own, self.forest.of("depth", own.id), growth, first)
         begin = np.cumsum(done.splits.n_branches) - done.splits.n_branches
         self.forest.mark(tests(done.splits, self.target.layout.weight(done.born.stats), begin, first))
         self.forest.add(done.born)

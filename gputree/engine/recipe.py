@@ -23,7 +23,7 @@ class Recipe:
     """Everything that the growth loop needs to know of a learner."""
 
     search: Search
-    stop: Stop = Stop()
+    stop: Stop = field(default_factory=Stop)
     order: Order = Order.LEVEL
     sampler: Sampler = field(default_factory=Sampler)
     table_bytes: int = TABLE_BYTES

@@ -8,7 +8,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.bags import Bags, Draws
+from gputree.core.bags import Bags, Draws, Listed
 from gputree.core.keys import Stream, below, draw
 from gputree.core.splits import Slots
 
@@ -31,7 +31,7 @@ class Sampler:
     n_trees: int = 1
     max_features: int | None = None
     first: int = 0
-    draws: Draws | None = None
+    draws: Draws | Listed | None = None
     feature_draws: FeatureDraws = FeatureDraws.CONTINUE
 
     def bags(self, seed: int) -> Bags:

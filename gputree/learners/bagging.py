@@ -17,7 +17,8 @@ class Bagging:
     """How the bags of a forest were drawn from the rows of its fit: what draws them again.
 
     ``kept`` (n,) are the numbers of the rows of positive weight, ``weight`` (n,) the probabilities of their draws or
-    None. A bag has ``sizes`` (S,) draws, one number for each of the ``labels`` i8 (n,), or one for all rows.
+    None. A bag has ``sizes`` (S,) draws, one number for each of the ``labels`` i8 (n,), or one for all rows;
+    ``replace`` tells whether a row can be drawn again.
     """
 
     n_rows: int
@@ -25,11 +26,12 @@ class Bagging:
     sizes: NDArray[np.int64]
     weight: NDArray[np.float64] | None
     labels: NDArray[np.int64] | None = None
+    replace: bool = True
 
     def draws(self) -> Draws:
         """The description that backends draw from."""
         n = self.n_rows if self.kept is None else self.kept.size
-        return strata(self.labels, n, self.sizes, self.weight, True)
+        return strata(self.labels, n, self.sizes, self.weight, self.replace)
 
     def original(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Numbers in the table that was given."""
@@ -43,7 +45,8 @@ def listed(value: Any) -> Any:
     if isinstance(value, list):
         return [listed(part) for part in value]
     if isinstance(value, Bagging):
-        return [listed(part) for part in (value.n_rows, value.kept, value.sizes, value.weight, value.labels)]
+        parts = (value.n_rows, value.kept, value.sizes, value.weight, value.labels, value.replace)
+        return [listed(part) for part in parts]
     return value
 
 

@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind, to_host
-from gputree.core.bags import Bags
+from gputree.core.bags import Bags, Draws
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
 from gputree.core.schema import Schema
@@ -168,24 +168,30 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
         """Validate; the rows of positive weight, and how bags are drawn from them."""
         if (self.oob_score or self.oob_tol is not None) and not self.bootstrap:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
-        if self.max_samples is not None and not self.bootstrap:
-            raise ValueError("`max_sample` cannot be set if `bootstrap=False`: a tree then has all rows; leave it out")
         return super()._prepare(X, y, sample_weight)
 
     def _rows(
         self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
     ) -> Rows:
-        """Leave out the rows of weight 0; of drawn rows the weights are probabilities."""
-        if not self.bootstrap:
-            self.bagging_: Bagging | None = None
-            return super()._rows(X, labels, weight, criterion)
+        """Rows of every tree alike, or draws."""
+        if self.bootstrap:
+            return self._drawn(X, labels, weight, criterion)
+        if self.max_samples is not None:
+            raise ValueError("`max_sample` cannot be set if `bootstrap=False`: a tree then has all rows; leave it out")
+        self.bagging_: Bagging | None = None
+        return super()._rows(X, labels, weight, criterion)
+
+    def _drawn(
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+    ) -> Rows:
+        """Rows of a tree are drawn from those of positive weight; weights are the probabilities."""
         n, kept = X.shape[0], None
         sizes, strata = self._sizes(labels, weight)
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             X, labels, weight = to_host(X)[kept], labels[kept], weight[kept]
             strata = None if strata is None else strata[kept]
-        self.bagging_, total = Bagging(n, kept, sizes, weight, strata), int(sizes.sum())
+        self.bagging_, total = Bagging(n, kept, sizes, weight, strata, self.bootstrap), int(sizes.sum())
         return Rows(X, counting_rows(self._bag_target(labels, criterion, total)), X.shape[0], total)
 
     def _sizes(
@@ -212,25 +218,34 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
             warnings.warn("Warm-start fitting without increasing n_estimators does not fit new trees.", stacklevel=5)
         if old is not None and estimates is not None:
             estimates.add(old)
-        backend, target, recipe = ready.backend, ready.rows.target, ready.recipe
-        codes = self._codes(ready) if have < self.n_estimators else None
-        together, enough = self._together(ready), estimates is not None and estimates.settled()
-        while codes is not None and have < self.n_estimators and not enough:
+        enough = have == self.n_estimators or (estimates is not None and estimates.settled())
+        grown = None if enough else self._growing(ready, watch)
+        together = self._together(ready)
+        while grown is not None and have < self.n_estimators and not enough:
             until_check = CHECK - have % CHECK if self.oob_tol is not None else together
             n_trees = min(together, until_check, self.n_estimators - have)
-            own = replace(recipe, sampler=replace(recipe.sampler, first=have, n_trees=n_trees))
             tasks = begin_trees(self, n_trees)
-            parts.append(self._pruned(grow(backend, codes, target, own, self.seed_, watch), target))
+            parts.append(grown(range(have, have + n_trees)))
             have, enough = have + n_trees, end_trees(self, tasks)
             if estimates is not None:
                 estimates.add(parts[-1])
                 enough |= estimates.settled()
         return joined(parts)
 
+    def _growing(self, ready: Prepared, watch: Watch | None) -> Callable[[range], Forest]:
+        """What grows the trees of some numbers together."""
+        backend, target, recipe, codes = ready.backend, ready.rows.target, ready.recipe, self._codes(ready)
+
+        def grown(trees: range) -> Forest:
+            own = replace(recipe, sampler=replace(recipe.sampler, first=trees[0], n_trees=len(trees)))
+            return self._pruned(grow(backend, codes, target, own, self.seed_, watch), target)
+
+        return grown
+
     def _together(self, ready: Prepared) -> int:
         """Trees that are grown together, so that they fit caches, or a device, which lists all rows for each."""
         n, draws = ready.rows.n_rows, ready.recipe.sampler.draws
-        drawn = n if draws is None else min(draws.total, n)
+        drawn = min(draws.total, n) if isinstance(draws, Draws) else n
         return max(1, POSITIONS // max(drawn, 1) if ready.backend.device == "cpu" else DEVICE_POSITIONS // n)
 
     def _pruned(self, forest: Forest, target: Target) -> Forest:
@@ -273,8 +288,8 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
     def _tree(self, t: int) -> Any:
         """Tree t as an estimator."""
         cls = self._tree_class()
-        names = cls().get_params().keys() & self.get_params().keys()
-        model = cls(**{name: getattr(self, name) for name in names - {"random_state"}}, random_state=self.seed_)
+        names = [name for name in cls().get_params() if hasattr(self, name) and name != "random_state"]
+        model = cls(**{name: getattr(self, name) for name in names}, random_state=self.seed_)
         for name in TREE_ATTRIBUTES:
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))

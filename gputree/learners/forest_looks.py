@@ -19,8 +19,8 @@ from gputree.learners.forest_uses import membership, proximities, shuffled, shuf
 from gputree.learners.inputs import read_predict
 
 
-class ForestLooks:
-    """What forests tell of features and rows."""
+class FeatureLooks:
+    """What forests of a target tell of features."""
 
     @abstractmethod
     def _truth(self, y: Any, n_rows: int) -> NDArray[np.float64]:
@@ -104,6 +104,17 @@ class ForestLooks:
         mean: NDArray[np.float64] = total / self.forest_.roots.size
         return mean
 
+    def _out(self: Any, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_]]:
+        """Rows of the fit as floats, their truth, and which trees have not seen them (n, T)."""
+        check_is_fitted(self, "forest_")
+        rows = read_predict(self, X)
+        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        return rows, self._truth(y, rows.shape[0]), self._unseen(rows.shape[0])
+
+
+class ForestLooks:
+    """What forests tell of rows."""
+
     def proximity(self: Any, X: Any, other: Any = None, oob: bool = False) -> NDArray[np.float64] | csr_matrix:
         """Share of the trees in which two rows end in the same leaf.
 
@@ -131,13 +142,6 @@ class ForestLooks:
         mine = membership(leaves, n_nodes, None)
         theirs = mine if other is None else membership(self._leaves(other), n_nodes, None)
         return proximities(mine, theirs, int(self.forest_.roots.size))
-
-    def _out(self: Any, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_]]:
-        """Rows of the fit as floats, their truth, and which trees have not seen them (n, T)."""
-        check_is_fitted(self, "forest_")
-        rows = read_predict(self, X)
-        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
-        return rows, self._truth(y, rows.shape[0]), self._unseen(rows.shape[0])
 
     def _unseen(self: Any, n: int) -> NDArray[np.bool_]:
         """Which trees have not drawn a row, bool (n, T)."""

@@ -18,6 +18,7 @@ from gputree.core.forest import Forest
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.bagging import Bagging, draws_of_a_bag, draws_of_classes, equal_draws, spread
 from gputree.learners.forest import FOREST_CONSTRAINTS, BaseForest
+from gputree.learners.forest_looks import FeatureLooks
 from gputree.learners.forest_uses import DENSE_CELLS, membership, weighted_quantiles
 from gputree.learners.labels import as_columns, side_by_side
 from gputree.learners.tasks import ClassifierTask, RegressorTask, checked_weight
@@ -25,7 +26,7 @@ from gputree.learners.tasks import ClassifierTask, RegressorTask, checked_weight
 Score: TypeAlias = "bool | Callable[[NDArray[Any], NDArray[Any]], float]"
 
 
-class ForestClassifier(ClassifierTask, BaseForest):
+class ForestClassifier(FeatureLooks, ClassifierTask, BaseForest):
     """Forests that vote on classes."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -170,7 +171,7 @@ def scored(wanted: Any, usual: Any, truth: NDArray[Any], found: NDArray[Any]) ->
     return float(usual(truth, found))
 
 
-class ForestRegressor(RegressorTask, BaseForest):
+class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
     """Forests of means."""
 
     def predict(self, X: Any) -> NDArray[np.float64]:

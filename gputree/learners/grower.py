@@ -24,10 +24,10 @@ from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
 from gputree.core.schema import Schema
-from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search
+from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Stop
 from gputree.core.target import Target
 from gputree.engine.grow import Watch, grow
-from gputree.engine.recipe import TABLE_BYTES, Order, Recipe, Stop
+from gputree.engine.recipe import TABLE_BYTES, Order, Recipe
 from gputree.engine.sampling import Sampler
 from gputree.learners.inputs import read_fit, read_predict, stays_on_device
 from gputree.learners.parameters import (

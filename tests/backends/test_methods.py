@@ -16,6 +16,7 @@ import gputree.backends.cells
 import gputree.backends.oracle
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, Bags, CodeSpec
+from gputree.core.bags import Draws, Listed, strata
 from gputree.core.criteria import CRITERIA
 from gputree.core.forest import Forest, Test
 from gputree.core.keys import Stream, draw, root_keys, unit
@@ -33,6 +34,7 @@ from gputree.core.splits import (
     Search,
     Slots,
 )
+from gputree.core.target import counting_rows
 from tests.backends.conftest import CATEGORIES, Case, Rows, classes, numbers, record, regrouped, table, weights
 
 NUMERIC = Schema((Feature("x"),))
@@ -178,6 +180,25 @@ def test_one_table_serves_several_targets(backend: Backend) -> None:
     assert [c.tolist() for c in counts] == [[40, 0, 0], [0, 0, 40]]
 
 
+@pytest.mark.parametrize(
+    "draws",
+    [
+        strata(None, 40, np.array([15]), None, False),
+        strata(None, 40, np.array([15]), np.arange(1.0, 41.0), False),
+        Listed(np.array([3, 3, 9, 39, 0, 0, 0, 7]), np.array([0, 3, 8])),
+    ],
+    ids=["without replacement", "without replacement, weighted", "listed"],
+)
+def test_bags_of_every_kind(backend: Backend, draws: Draws | Listed) -> None:
+    """Classes of the drawn rows, and how many of them differ."""
+    case, bags = table(40, y=classes(40, 3)), Bags(2, 5, 9, draws)
+    codes = backend.encode(case.X, backend.edges(case.X, CodeSpec(case.schema()), None))
+    stats, _ = backend.totals(backend.open(codes, counting_rows(case.target()), bags))
+    for t, found in enumerate(stats.T.tolist()):
+        drawn = bags.drawn(t)
+        assert found == [*np.bincount(case.y[drawn, 0], minlength=3), np.unique(drawn).size]
+
+
 def plain_extent(rows: Rows, nodes: list[int]) -> list[list[list[float]]]:
     sums, outputs = rows.target.sums, rows.target.layout.n_outputs
     if sums is None:
@@ -279,7 +300,10 @@ def scored(rows: Rows, cells: Cells, tests: list[Plain]) -> list[tuple[Fraction,
 
 
 def allowed(rows: Rows, cells: Cells, test: Plain, feature: int, limits: Limits, bounds: list[float]) -> bool:
-    sides = [part(rows, cells, test[0]), part(rows, cells, [c for c in cells if c not in test[0]])]
+    rest = [c for c in cells if c not in test[0]]
+    if rest == [0] and not limits.missing_alone:
+        return False
+    sides = [part(rows, cells, test[0]), part(rows, cells, rest)]
     layout, weight = rows.target.layout, [weight_of(rows, s) for s in sides]
     count = [s[layout.rows] if layout.rows >= 0 else w for s, w in zip(sides, weight, strict=True)]
     if min(count) < limits.min_rows or min(weight) < limits.min_weight:
@@ -331,7 +355,9 @@ def test_search_finds_the_best_cut(backend: Backend, case: Case, steps: int) -> 
     assert n_found > 0 or case.n < 2 or case.X.shape[1] < 4
 
 
-@pytest.mark.parametrize("limits", [Limits(4), Limits(1, 17), Limits(5, 23), Limits(40)], ids=str)
+@pytest.mark.parametrize(
+    "limits", [Limits(4), Limits(1, 17), Limits(5, 23), Limits(40), Limits(missing_alone=False)], ids=str
+)
 @pytest.mark.parametrize("name", ["gini", "squared_error"])
 def test_search_respects_sizes(backend: Backend, name: str, limits: Limits) -> None:
     y = numbers(65, 1) if name == "squared_error" else classes(65, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gputree.core.bags import Bags, multiplicities, strata
+from gputree.core.bags import Bags, Listed, listed, multiplicities, smallest, strata
 from gputree.core.keys import Stream, below, draw, root_keys
 
 
@@ -51,6 +51,33 @@ def test_draws_without_replacement_take_a_row_once() -> None:
         key = root_keys(1, tree)
         hashes = sorted((int(draw(key, Stream.BAG, row)), row) for row in range(30))
         assert sorted(rows.tolist()) == sorted(row for _, row in hashes[:12])
+
+
+def test_weighted_draws_without_replacement_are_draws_among_the_rows_that_are_left() -> None:
+    """Two of three rows of weights 1, 2 and 5: a pair by hand is (a/8)(b/(8-a)) + (b/8)(a/(8-b))."""
+    draws = strata(None, 3, sizes(2), np.array([1.0, 2.0, 5.0]), False)
+    pairs = [tuple(Bags(1, t, 0, draws).drawn(0).tolist()) for t in range(20_000)]
+    for (i, a), (j, b) in [((0, 1), (1, 2)), ((0, 1), (2, 5)), ((1, 2), (2, 5))]:
+        share = a / 8 * b / (8 - a) + b / 8 * a / (8 - b)
+        assert abs(pairs.count((i, j)) / 20_000 - share) < 4 * np.sqrt(share / 20_000)
+
+
+def test_equal_weights_draw_without_replacement_as_none_do() -> None:
+    bags = [Bags(1, 0, 3, strata(None, 90, sizes(30), w, False)).drawn(0) for w in (None, np.full(90, 0.7))]
+    assert bags[0].tolist() == bags[1].tolist()
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 9, 12, 20])
+def test_smallest_values_are_the_first_of_a_stable_sort(size: int) -> None:
+    values = np.array([3.0, 1, np.inf, 1, 2, np.inf, 0, 1, 3, np.inf, 2, 1])
+    assert smallest(values, size).tolist() == sorted(np.argsort(values, kind="stable")[:size].tolist())
+
+
+def test_listed_bags() -> None:
+    bags = Bags(3, 0, 0, Listed(np.array([4, 1, 1, 0, 2, 2, 2]), np.array([0, 3, 4, 7])))
+    assert [bags.drawn(t).tolist() for t in range(3)] == [[4, 1, 1], [0], [2, 2, 2]]
+    rows, times, ends = listed(bags, 5)
+    assert (rows.tolist(), times.tolist(), ends.tolist()) == ([1, 4, 0, 2], [2, 1, 1, 3], [0, 2, 3, 4])
 
 
 def test_strata_are_drawn_by_themselves() -> None:

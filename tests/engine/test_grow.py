@@ -24,10 +24,10 @@ from gputree.core.criteria import CRITERIA, TargetKind
 from gputree.core.forest import Forest, Test
 from gputree.core.keys import root_keys
 from gputree.core.schema import Feature, Kind, Schema
-from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Generator, Limits, Search
+from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Generator, Limits, Search, Stop
 from gputree.core.target import class_target, sum_target
 from gputree.engine.grow import grow
-from gputree.engine.recipe import Order, Recipe, Stop
+from gputree.engine.recipe import Order, Recipe
 from gputree.engine.sampling import FeatureDraws, Sampler
 
 COUNTS = [name for name, c in CRITERIA.items() if c.needs is TargetKind.COUNTS and name != "log_loss"]

@@ -453,5 +453,5 @@ def test_categories_and_branches() -> None:
 
 def test_every_forest_is_here() -> None:
     assert {cls.__name__ for cls in CLASSES} == {
-        name for name in gputree.__all__ if "Forest" in name or "ExtraTrees" in name
+        name for name in gputree.__all__ if "RandomForest" in name or "ExtraTrees" in name
     }

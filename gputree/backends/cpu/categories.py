@@ -1,4 +1,4 @@
-"""The best test of a column of categories in one node: the scalar form of `scan.scan_branches` and `scan.scan_subsets`."""
+"""The best test of a column of categories in one node: the scalar form of `scan`'s."""
 
 from __future__ import annotations
 

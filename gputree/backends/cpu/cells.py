@@ -1,4 +1,4 @@
-"""From rows to cells: rows are brought into cache, counted by (feature, code, channel), and present codes are listed."""
+"""From rows to cells: brought into cache, counted by (feature, code, channel), and present codes listed."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy import float64, int32, int64, uint64
@@ -261,7 +262,7 @@ def bound(job: Job, grown: Grown, feature: int, first_child: int) -> None:
 
 
 @kernel
-def record(job: Job, grown: Grown, i: int, branches: int) -> None:
+def note_test(job: Job, grown: Grown, i: int, branches: int) -> None:
     """Append the best test as that of node i, whose children come next."""
     scratch, t = job.scratch, grown.used[1]
     test, cells = scratch.test[1], scratch.test[1, CELLS]
@@ -290,7 +291,7 @@ def split_node(job: Job, grown: Grown, i: int) -> None:
     make_room(grown, branches, test[CELLS])
     span = (grown.node[i, FIRST], grown.node[i, STOP])
     first_child, size = grown.used[0], np.empty(branches, int64)
-    record(job, grown, i, branches)
+    note_test(job, grown, i, branches)
     regroup(job, span, size)
     add_children(job, grown, i, span, size)
     if job.rules.monotone.size and branches == 2:
@@ -328,8 +329,9 @@ def finish_slots(
 ) -> tuple[Any, ...]:
     """Grow the subtrees of small nodes; items i8 (I, 4): slot, depth, first and stop of its rows.
 
-    Of the slots: channels (k, C), keys (k,), bounds (k, 2). The slots themselves are the first nodes, in order of items;
-    the rows of a node are given by their positions in the shard, which is regrouped. Gives the arrays of `Grown`.
+    Of the slots: channels (k, C), keys (k,), bounds (k, 2). The slots themselves are the first nodes, in the order of
+    items; the rows of a node are given by their positions in the shard, which is regrouped. Gives what `Grown`
+    holds.
     """
     stats, key, bounds = slots
     job = job_of(given, given[2][1].size, (items[:, 3] - items[:, 2]).max(), 1)

@@ -1,4 +1,4 @@
-"""What the kernels need and Numba supplies, in plain Python: `gputree.backends.jit` puts the compiled forms in place."""
+"""What Numba supplies to the kernels, in plain Python: `gputree.backends.jit` puts the compiled forms in place."""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ def load_module(criterion: Criterion | None, marks: dict[str, Any]) -> ModuleTyp
     path = cache_folder() / name / f"{name}.py"
     write(path, text)
     spec = spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     module.__dict__.update(marks)
     sys.modules[name] = module  # Numba's files name the records by their module
@@ -67,9 +68,7 @@ def write(path: Path, text: str) -> None:
 
 @cache
 def cache_folder() -> Path:
-    """``GPUTREE_CACHE_DIR``, or gputree's folder in the user's cache; one that lives as long as the process if neither
-    can be written.
-    """
+    """``GPUTREE_CACHE_DIR``, or gputree's folder in the user's cache, or else one for this process."""
     given = os.environ.get("GPUTREE_CACHE_DIR")
     places = [Path(given)] if given else []
     places.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gputree")

@@ -70,7 +70,7 @@ class Rules:
 
 @record
 class Part:
-    """Some rows in cache: codes by column, in the order of loading; all else in node order, ``at`` their column place."""
+    """Some rows in cache: codes by column as loaded; all else in node order, ``at`` the place in a column."""
 
     column: NDArray[Any]  # u1 or u2 (features, R)
     at: NDArray[uint32]  # (R,)

@@ -58,7 +58,8 @@ def split_rows(
 ) -> None:
     """Regroup the rows of nodes by branch, keeping their order; fill channels (branches, C) and sizes (branches,).
 
-    tests i8 (k, 10): feature, cut, missing, whether a lookup, first and stop of its cells, of its rows, of its branches. Given are the fields of a source and a layout.
+    tests i8 (k, 10): feature, cut, missing, whether a lookup, first and stop of its cells, of its rows, of its
+    branches. Given are the fields of a source and a layout.
     """
     source, layout = Source(*given[0]), Layout(*given[1])
     stats, size = children

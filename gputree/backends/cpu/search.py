@@ -67,7 +67,7 @@ def search_cells(job: Job, node: Node, feature: int, table: NDArray[int64], cell
     scan = job.meaning.scan[feature]
     if scan < 0:  # no generator serves columns of this kind
         return
-    if scan == CUTS or scan == ONE_CUT:
+    if scan in (CUTS, ONE_CUT):
         search_cuts(job, node, feature, table, cells, scan == ONE_CUT)
     elif scan == EVERY:
         search_branches(job, node, feature, table, cells)

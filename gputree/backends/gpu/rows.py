@@ -12,7 +12,7 @@ from gputree.backends.gpu.codes import NOWHERE, DeviceCodes
 from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs, starts
 from gputree.backends.gpu.shard import DeviceShard, DeviceTarget, Pending
 from gputree.backends.protocol import DeviceError
-from gputree.core.bags import Bags
+from gputree.core.bags import Bags, Draws, listed
 from gputree.core.splits import NO_SPLITS, Splits
 from gputree.core.target import Target
 
@@ -51,8 +51,8 @@ def every_row(driver: Driver, n: int, trees: int) -> tuple[ARRAY, None, NDArray[
 def drawn_rows(driver: Driver, n: int, bags: Bags) -> tuple[ARRAY, ARRAY, NDArray[np.int64]]:
     """Drawn rows and how often each, in two halves, and where each tree's begin and end."""
     draws, trees = bags.draws, bags.n_trees
-    if draws is None or not draws.replace:
-        raise DeviceError("draws without replacement are not made on a device: use device='cpu'")
+    if not (isinstance(draws, Draws) and draws.replace):
+        return listed_rows(driver, n, bags)
     often, spans = driver.zeros((trees, n), np.uint32), -(-n // SPAN)
     ends = driver.nothing(np.uint64) if draws.ends is None else driver.put(draws.ends, np.uint64)
     args = (
@@ -68,6 +68,13 @@ def drawn_rows(driver: Driver, n: int, bags: Bags) -> tuple[ARRAY, ARRAY, NDArra
     rows, times = (driver.empty(2 * int(stops[-1]), np.uint32) for _ in range(2))
     driver.kernel("bags", "list_drawn")((trees * spans,), (256,), (often, *longs(n), before, rows, times))
     return rows, times, stops
+
+
+def listed_rows(driver: Driver, n: int, bags: Bags) -> tuple[ARRAY, ARRAY, NDArray[np.int64]]:
+    """The same of bags that the host lists: draws without replacement, which are of few rows."""
+    rows, times, stops = listed(bags, n)
+    twice = np.concatenate([rows, rows]), np.concatenate([times, times])
+    return driver.put(twice[0], np.uint32), driver.put(twice[1], np.uint32), stops
 
 
 def totals(shard: DeviceShard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -145,7 +145,12 @@ class Searcher:
         warps = max(WARPS, min(pairs, most) // WARPS * WARPS)
         args = (
             *(*self.where(cells), mean, self.key, *self.ranks(cells), self.stats, weight, own, cancels),
-            *(driver.put(chunk.slots.bounds, np.float64), *self.limits(), self.scans.signs),
+            *(
+                driver.put(chunk.slots.bounds, np.float64),
+                *self.limits(),
+                *ints(self.scans.search.limits.missing_alone),
+                self.scans.signs,
+            ),
             *(book.values, book.edges, book.offset, book.exact, driver.empty(warps * channels, np.int64), self.best),
         )
         driver.kernel("search", "search_cuts", self.flavour)((warps // WARPS,), (32 * WARPS,), args)

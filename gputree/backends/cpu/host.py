@@ -1,0 +1,141 @@
+"""Between the protocol's records and those of the kernels. May import core, the protocol and the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.finish import DEPTH, FIRST, PARENT, STATS, STOP
+from gputree.backends.cpu.walk import Tests
+from gputree.backends.oracle import candidates
+from gputree.backends.protocol import Subtrees
+from gputree.backends.scan import blank
+from gputree.backends.shard import Codes, Shard
+from gputree.core.forest import Forest, Grown
+from gputree.core.splits import Candidates, Growth, Limits, Search, Slots, Splits
+from gputree.core.target import Layout
+
+WALKED = tuple(field.name for field in fields(Tests))
+
+
+def source_of(shard: Shard) -> tuple[Any, ...]:
+    """The rows of a shard as kernels read them."""
+    target, none = shard.target, np.zeros(0, np.int64)
+    blank_rows = np.zeros((0, 0))
+    return (
+        shard.codes.columns[0].base if shard.codes.columns else np.zeros((target.n_rows, 0), np.uint8),
+        blank_rows.astype(np.int32) if target.labels is None else target.labels,
+        blank_rows.astype(np.int64) if target.sums is None else target.sums.values,
+        blank_rows if target.sums is None else target.sums.y,
+        none if target.weights.units is None else target.weights.units,
+        shard.rows,
+        np.zeros(0, np.uint8) if shard.times is None else shard.times,
+    )
+
+
+def layout_of(layout: Layout, limits: Limits | None) -> tuple[Any, ...]:
+    """A layout as kernels read it."""
+    first = [layout.output(o).start for o in range(layout.n_outputs)]
+    without = layout.rows >= 0 and (limits is None or limits.min_rows <= 1)
+    return (
+        np.array(first, np.int64),
+        np.array(layout.sizes, np.int64),
+        np.array(layout.scale, np.float64),
+        layout.counts,
+        layout.kind.name == "CENTRED_SUMS",
+        layout.rows,
+        layout.n_channels,
+        layout.n_channels - without,
+    )
+
+
+def meaning_of(codes: Codes, search: Search) -> tuple[Any, ...]:
+    """What codes mean, as kernels read it."""
+    book = codes.book
+    scans = [search.scan(int(kind)) for kind in book.kind]
+    return (
+        book.values,
+        book.edges,
+        book.offset,
+        codes.n_codes,
+        book.declared,
+        book.exact.astype(np.uint8),
+        np.array([-1 if scan is None else int(scan) for scan in scans], np.int64),
+    )
+
+
+def rules_of(growth: Growth, layout: Layout) -> tuple[Any, ...]:
+    """Limits as kernels read them."""
+    limits, stop, turn = growth.search.limits, growth.stop, growth.turn
+    monotone = np.zeros(0, np.int64) if limits.monotone is None else limits.monotone.astype(np.int64)
+    by_mean = layout.n_outputs == 1 and not (layout.counts and layout.sizes[0] > 2)
+    return (
+        monotone,
+        limits.min_rows,
+        limits.min_weight,
+        limits.max_branches or 0,
+        by_mean,
+        turn,
+        np.iinfo(np.int64).max if stop.max_depth is None else stop.max_depth,
+        stop.min_rows,
+        float(stop.min_gain),
+    )
+
+
+def tests_of(forest: Forest) -> tuple[Any, ...]:
+    """The arrays that a walk reads."""
+    return tuple(getattr(forest, name) for name in WALKED)
+
+
+def found_of(
+    figures: NDArray[np.float64], tests: NDArray[np.int64], features: NDArray[np.int32], lookups: NDArray[np.int64]
+) -> Candidates:
+    """The protocol's record of the best tests."""
+    best = blank(tests.shape[0])
+    best.score[:], best.gain[:], best.low[:] = figures.T
+    best.kind[:], best.cut[:], best.missing[:], best.n_branches[:] = tests[:, :4].T
+    pair, code, branch = lookups.T
+    return candidates(best, features, [(pair, code.astype(np.uint16), branch.astype(np.uint16))])
+
+
+def subtrees_of(
+    done: list[tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]], shard: Shard, slots: Slots, first: int
+) -> Subtrees:
+    """What the threads have grown, as one: new nodes are numbered from ``first`` on, piece by piece.
+
+    A piece is its items and the fields of `finish.Grown`; the slots themselves are its first nodes.
+    """
+    parts, shift = [], first
+    for piece, (node, key, bounds, test, figures, lookup, used) in done:
+        own, (n, t, c) = piece.shape[0], used
+        ids = np.concatenate([slots.id[piece[:, 0]], shift + np.arange(n - own)]).astype(np.int64)
+        node, test = node[own:n].copy(), test[:t].copy()
+        node[:, PARENT], test[:, 0] = ids[node[:, PARENT]], ids[test[:, 0]]
+        parts.append((node, key[own:n, 0], bounds[own:n], test, figures[:t], lookup[:c]))
+        shift += n - own
+    node, key, bounds, test, figures, lookup = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    shard.place(np.arange(first, shift), node[:, FIRST], node[:, STOP])
+    parent, depth = node[:, PARENT].astype(np.int32), node[:, DEPTH].astype(np.int32)
+    born = Grown(parent, depth, key, np.ascontiguousarray(node[:, STATS:].T), np.ascontiguousarray(bounds.T))
+    return Subtrees(splits_of(test, figures, lookup), born)
+
+
+def splits_of(test: NDArray[np.int64], figures: NDArray[np.float64], lookup: NDArray[np.int64]) -> Splits:
+    """Tests of subtrees; columns as `finish.note_test` writes them."""
+    return Splits(
+        node=test[:, 0].astype(np.int32),
+        feature=test[:, 2].astype(np.int32),
+        score=figures[:, 1],
+        gain=np.zeros(test.shape[0]),  # used up
+        kind=test[:, 1].astype(np.uint8),
+        cut=test[:, 6].astype(np.int32),
+        low=figures[:, 0],
+        missing=test[:, 5].astype(np.int32),
+        n_branches=test[:, 4].astype(np.int32),
+        lookup_ptr=np.concatenate([[0], np.cumsum(test[:, 7])]).astype(np.int64),
+        lookup_code=lookup[:, 0].astype(np.uint16),
+        lookup_branch=lookup[:, 1].astype(np.uint16),
+    )
