@@ -26,8 +26,9 @@ from gputree.core.target import Layout
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 Part: TypeAlias = "NDArray[Any] | None"
 
-LEAF = "leaf"  # bool (N,): the only array that nothing else says
+LEAF = "leaf"  # bool (N,): the only array that nothing else says; and the nodes in it
 INNER = "inner"
+ALL, CELLS, NEVER = "all", "cells", "never"  # kept of all nodes; of the cells of lookups; by no forest in our order
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,12 @@ class Known:
 class Rule:
     """How an array follows from those before it and from its part in some nodes, if that is given; None if it does not.
 
-    ``where`` names the nodes that it is kept of, "" where there is no such part.
+    ``where`` says of what it is kept.
     """
 
     dtype: Any
     follow: Callable[[Known, Part], Part]
-    where: str = ""
+    where: str
 
 
 def blank(value: float, dtype: str, default: float) -> Rule:
@@ -95,9 +96,9 @@ def blank(value: float, dtype: str, default: float) -> Rule:
     return Rule(dtype, follow, INNER)
 
 
-def derived(dtype: str, make: Callable[[Known], Part]) -> Rule:
+def derived(dtype: str, make: Callable[[Known], Part], where: str = NEVER) -> Rule:
     """An array that follows whole or not at all."""
-    return Rule(dtype, lambda known, part: make(known) if part is None else None)
+    return Rule(dtype, lambda known, part: make(known) if part is None else part, where)
 
 
 def branches(make: Callable[[Known], NDArray[Any]]) -> Rule:
@@ -133,9 +134,11 @@ def pointers(known: Known) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(known["lookup_count"])]).astype(np.int64)
 
 
-def checked_cells(known: Known, part: Part) -> NDArray[np.uint16]:
+def checked_cells(known: Known, part: Part) -> Part:
     """Branches of cells, which the rules behind this one follow."""
     code, count = known["lookup_code"], known["lookup_count"]
+    if part is None and code.size:
+        return None
     cells = np.zeros(0, np.uint16) if part is None else part
     fits = (count >= 0).all() and (count <= code.size).all() and count.sum() == code.size == cells.size
     if not fits:
@@ -231,15 +234,15 @@ RULES: dict[str, Rule] = {
     "met_missing": blank(0, "u1", 0),
     "lookup_count": blank(0, "i8", 0),
     "lookup_ptr": derived("i8", pointers),
-    "lookup_code": derived("u2", lambda known: np.zeros(0, np.uint16)),
-    "lookup_branch": Rule("u2", checked_cells),
+    "lookup_code": derived("u2", lambda known: np.zeros(0, np.uint16), CELLS),
+    "lookup_branch": Rule("u2", checked_cells, CELLS),
     "counts": Rule("i8", totals, LEAF),
     "sums": Rule("i8", lambda known, part: no_sums(known) if part is None else totals(known, part), LEAF),
     "stats": derived("i8", stats),
     "missing": branches(heaviest),
     "unseen": branches(heaviest_known),
-    "value": derived("f8", values),
-    "impurity": derived("f8", impurities),
+    "value": derived("f8", values, ALL),
+    "impurity": derived("f8", impurities, ALL),
     "score": Rule("f8", scored, INNER),
 }
 
@@ -271,21 +274,23 @@ def pack(forest: Forest, meaning: Meaning) -> Arrays:
     known = Known(meaning, {LEAF: forest.kind == Test.LEAF})
     packed: Arrays = {LEAF: known[LEAF]}
     with np.errstate(all="ignore"):
-        for name, rule in RULES.items():
-            kept = needed(known, rule, whole[name])
+        for name in RULES:
+            kept = needed(known, name, whole[name])
             packed |= {} if kept is None else {name: narrow(kept)}
             known.arrays[name] = whole[name]
     return packed
 
 
-def needed(known: Known, rule: Rule, array: NDArray[Any]) -> Part:
+def needed(known: Known, name: str, array: NDArray[Any]) -> Part:
     """What must be kept of an array: nothing, its part in some nodes, or all of it."""
-    if array.dtype != np.dtype(rule.dtype):
-        raise ValueError(f"an array has type {array.dtype}, not {np.dtype(rule.dtype)}")
-    for part in (None, *([array[known.nodes(rule.where)]] if rule.where else [])):
+    rule = RULES[name]
+    parts = [None, array[known.nodes(rule.where)]] if rule.where in (INNER, LEAF) else [None]
+    for part in parts:
         made = rule.follow(known, part)
         if made is not None and same_bits(made, array):
             return part
+    if rule.where == NEVER or array.dtype != np.dtype(rule.dtype):
+        raise ValueError(f"{name} is not what it is in a forest in canonical order")
     return array
 
 
@@ -338,18 +343,17 @@ def unpack(packed: Arrays, meaning: Meaning) -> Forest:
     if strange:
         raise ValueError(f"a forest has no array {strange[0]!r}")
     known = Known(meaning, {LEAF: leaf})
-    widths = dict(zip(("counts", "sums"), map(len, channels(meaning.layout)), strict=True))
     with np.errstate(all="ignore"):
         for name, rule in RULES.items():
-            given = None if name not in packed else widened(packed[name], name, rule)
-            known.arrays[name] = whole_array(known, name, given, widths)
+            given = widened(packed[name], name, rule.dtype) if name in packed else None
+            known.arrays[name] = restored(known, name, given)
     return known.draft()
 
 
-def widened(array: NDArray[Any], name: str, rule: Rule) -> NDArray[Any]:
+def widened(array: NDArray[Any], name: str, dtype: str) -> NDArray[Any]:
     """The numbers in their own type."""
-    wide = np.dtype(rule.dtype)
-    if (array.dtype.kind == "f") != (wide.kind == "f") or array.dtype.kind not in "iuf":
+    wide = np.dtype(dtype)
+    if array.dtype.kind not in ("f" if wide.kind == "f" else "iu"):
         raise ValueError(f"{name} has type {array.dtype}, which is no shorter {wide}")
     full = array.astype(wide)
     if wide.kind != "f" and not (full == array).all():
@@ -357,21 +361,26 @@ def widened(array: NDArray[Any], name: str, rule: Rule) -> NDArray[Any]:
     return full
 
 
-def whole_array(known: Known, name: str, given: Part, widths: dict[str, int]) -> NDArray[Any]:
-    """An array, by its rule where that is needed."""
+def restored(known: Known, name: str, given: Part) -> NDArray[Any]:
+    """An array, from what was kept of it and by its rule."""
     rule = RULES[name]
-    if given is not None and name not in ("lookup_code", "lookup_branch"):
-        width = (given.shape[-1] if given.ndim == 2 and name == "value" else None, widths.get(name))
-        tail = tuple(w for w in width if w is not None)
-        whole = (known.n_nodes, *tail)
-        part = (int(known.nodes(rule.where).sum()), *tail) if rule.where else whole
-        if given.shape not in (whole, part):
+    if given is not None:
+        whole, part = shapes(known, name) if rule.where != CELLS else (given.shape[:1],) * 2
+        if rule.where == NEVER or given.shape not in (whole, part):
             raise ValueError(f"{name} has shape {given.shape}, and its nodes ask for {part}")
-        if given.shape == whole and given.shape != part:
+        if given.shape == whole != part:
             return given
     made = rule.follow(known, given)
-    if made is None and given is None:
+    if made is None:
         raise ValueError(f"there is no array {name!r}, and it does not follow from the others")
-    full = given if made is None else made
-    assert full is not None
-    return full
+    return made
+
+
+def shapes(known: Known, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shapes of an array for all nodes, and for those that it is kept of."""
+    layout, where = known.meaning.layout, RULES[name].where
+    counts, sums = channels(layout)
+    width = sum(layout.sizes) if layout.counts else layout.n_outputs
+    tail = {"counts": (counts.size,), "sums": (sums.size,), "value": (width,)}.get(name, ())
+    n_kept = int(known.nodes(where).sum()) if where in (INNER, LEAF) else known.n_nodes
+    return (known.n_nodes, *tail), (n_kept, *tail)

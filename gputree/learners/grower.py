@@ -89,6 +89,7 @@ class Grower(BaseEstimator):
     """From a table and parameters to a forest; trees and forests say what they make of it."""
 
     _criteria: ClassVar[tuple[str, ...]]
+    _saved: ClassVar[tuple[str, ...]] = ()  # what a model file keeps of a fit beside the trees, where there is any
     _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
 
     def _fit_info(self, begin: float, ready: Prepared) -> FitInfo:
