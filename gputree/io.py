@@ -50,9 +50,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.core.criteria import CRITERIA
 from gputree.core.forest import Forest
-from gputree.core.packed import LEAF, Meaning, pack, unpack
+from gputree.core.packed import LEAF, pack, unpack
 from gputree.inspect.check import FOREST_TYPES, check_forest, expect
 from gputree.inspect.values import brief
 from gputree.learners import ESTIMATORS, MODELS
@@ -224,14 +223,9 @@ def whole_members(forest: Forest) -> Arrays:
 
 def packed_members(model: Any) -> Arrays:
     """What the forest of a model cannot do without."""
-    packed = pack(model.forest_, meaning_of(model))
+    packed = pack(model.forest_, model._meaning())
     packed[LEAF] = np.packbits(packed[LEAF])
     return {f"{PACKED}{name}.npy": little_endian(array) for name, array in packed.items()}
-
-
-def meaning_of(model: Any) -> Meaning:
-    """What the arrays of a model mean."""
-    return Meaning(model.layout_, model.schema_, CRITERIA[model.criterion])
 
 
 def build(header: dict[str, Any], arrays: Arrays) -> Any:
@@ -267,7 +261,7 @@ def read_packed(model: Any, n_nodes: int, arrays: Arrays) -> Forest:
         raise ValueError(f"it has no member {PACKED}{LEAF}.npy")
     fits = bits.dtype == np.uint8 and n_nodes >= 1 and bits.shape == (-(-n_nodes // 8),)
     expect(fits, f"it has {brief(n_nodes)} nodes, and {LEAF} does not have as many bits")
-    return unpack({**packed, LEAF: np.unpackbits(bits, count=n_nodes).view(bool)}, meaning_of(model))
+    return unpack({**packed, LEAF: np.unpackbits(bits, count=n_nodes).view(bool)}, model._meaning())
 
 
 def native(array: NDArray[Any]) -> NDArray[Any]:

@@ -102,7 +102,8 @@ def check_shapes(forest: Forest, layout: Layout) -> None:
 def check_links(forest: Forest) -> None:
     """Every node but the roots has one parent before it: in breadth-first order, children follow one another."""
     roots, n = forest.roots.astype(np.int64), forest.n_nodes
-    expect(roots.size and roots[0] == 0, f"the root is node {roots[:1].tolist()}, not 0")
+    expect(roots.size > 0, "there are no roots")
+    expect(roots[0] == 0, f"the root is node {roots[0]}, not 0")
     expect((np.diff(roots, append=n) > 0).all(), "the roots do not ascend")
     known = (forest.kind == Test.LEAF) | (forest.kind == Test.THRESHOLD) | (forest.kind == Test.LOOKUP)
     expect(known.all(), "a node has an unknown kind")
