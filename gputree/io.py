@@ -138,8 +138,8 @@ def load(path: Path_, mmap: bool = False) -> Any:
         A file that `save` wrote, or without ``mmap`` a pipe that brings one.
     mmap : bool, default=False
         Map the file into memory instead of reading it. The arrays of a model that was saved with ``compact=False``
-        then stay in the file, where processes that use it share them. The file must not be written into while the model is in use; `save` may replace it, though not on
-        Windows, which locks mapped files.
+        then stay in the file, where processes that use it share them. The file must not be written into while the model
+        is in use; `save` may replace it, though not on Windows, which locks mapped files.
 
     Returns
     -------
@@ -230,7 +230,7 @@ def packed_members(model: Any) -> Arrays:
 
 def build(header: dict[str, Any], arrays: Arrays) -> Any:
     """The model, if all of the file is consistent."""
-    own = {name: header.pop(name) for name in ("fingerprint", "nodes") if name in header}
+    own: dict[str, Any] = {name: header.pop(name) for name in ("fingerprint", "nodes") if name in header}
     model = read_model(header, arrays)
     compact = "nodes" in own
     forest = read_packed(model, part(own, "nodes", int), arrays) if compact else read_whole(arrays)

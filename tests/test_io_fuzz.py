@@ -311,7 +311,7 @@ def test_random_bytes_as_arrays(right: Parts, tmp_path: Path, draw: st.DataObjec
 @pytest.mark.usefixtures("any_fingerprint")
 @pytest.mark.parametrize("name", ["declared means", "forest of categories", "forest of means"])
 def test_arrays_left_out_put_in_or_cut(name: str, tmp_path: Path) -> None:
-    """Every array of a compact file absent, shorter, longer, folded; and those put in that a file may or may not hold."""
+    """Every array of a compact file absent, shorter, longer, folded; and those put in that it may or may not hold."""
     model, X = made(name)
     save(model, tmp_path / "model")
     header, arrays = parts(tmp_path / "model")

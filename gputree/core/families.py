@@ -18,9 +18,10 @@ DEEPEST = 4096  # levels that sums are taken over: each costs some array operati
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Inner nodes (I,) and all nodes but roots (N - T,): ``count`` (I,) of these from place ``start`` (I,) on are theirs.
+    """Inner nodes (I,) and all nodes but roots (N - T,): each inner one has ``count`` (I,) of these.
 
-    Sound in canonical order, where the children of the nodes of a tree follow one another behind its root.
+    They begin at place ``start`` (I,). Sound in canonical order, where the children of the nodes of a tree follow one
+    another behind its root.
     """
 
     inner: NDArray[np.intp]

@@ -91,7 +91,14 @@ def check_shapes(forest: Forest, layout: Layout) -> None:
     """Types, and sizes that agree."""
     n = forest.kind.size
     width = sum(layout.sizes) if layout.counts else layout.n_outputs
-    sizes = {"T": forest.roots.size, "N": n, "P": n + 1, "L": forest.lookup_code.size, "C": layout.n_channels, "O": width}
+    sizes = {
+        "T": forest.roots.size,
+        "N": n,
+        "P": n + 1,
+        "L": forest.lookup_code.size,
+        "C": layout.n_channels,
+        "O": width,
+    }
     for name, (dtype, letters) in FOREST_TYPES.items():
         array, shape = getattr(forest, name), tuple(sizes[letter] for letter in letters)
         expect(array.dtype == np.dtype(dtype), f"{name} has type {array.dtype}, not {np.dtype(dtype)}")
@@ -229,9 +236,7 @@ def check_branches(forest: Forest, layout: Layout, family: Family) -> None:
     )
     heaviest = family.largest(np.where(known, weight, -1))
     unseen = forest.unseen[inner]
-    expect(
-        ((unseen == heaviest) | (unseen == family.largest(rows))).all(), "unseen is not the child of larger weight"
-    )
+    expect(((unseen == heaviest) | (unseen == family.largest(rows))).all(), "unseen is not the child of larger weight")
 
 
 def check_values(forest: Forest, layout: Layout, family: Family, clipped: bool) -> None:

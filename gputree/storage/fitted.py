@@ -38,7 +38,8 @@ def describe_fitted(model: Any, arrays: Arrays) -> dict[str, Any]:
 def entry_of(value: Any, name: str, arrays: Arrays) -> Any:
     """A value; arrays become members."""
     if isinstance(value, Bagging):
-        return {"bagging": {f.name: entry_of(getattr(value, f.name), f"{name}.{f.name}", arrays) for f in fields(value)}}
+        record = {f.name: getattr(value, f.name) for f in fields(value)}
+        return {"bagging": {key: entry_of(item, f"{name}.{key}", arrays) for key, item in record.items()}}
     if isinstance(value, list) and any(isinstance(item, np.ndarray) for item in value):
         return {"list": [entry_of(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]}
     if isinstance(value, np.ndarray) and value.dtype.kind in NUMBERS:
@@ -70,7 +71,7 @@ def value_of(entry: Any, name: str, arrays: Arrays) -> Any:
     """The value of an entry."""
     match entry:
         case {"bagging": dict(record), **rest} if not rest:
-            only(record, {f.name for f in fields(Bagging)}, f"{name}")
+            only(record, {f.name for f in fields(Bagging)}, name)
             return Bagging(**{key: value_of(item, f"{name}.{key}", arrays) for key, item in record.items()})
         case {"list": list(items), **rest} if not rest:
             return [value_of(item, f"{name}.{i}", arrays) for i, item in enumerate(each(items, dict, name))]
@@ -125,14 +126,20 @@ def check_fitted(model: Any, forest: Forest) -> None:
 def check_bagging(bagging: Bagging, n_rows: int) -> None:
     """Rows that exist, probabilities that are some."""
     record = {f.name: getattr(bagging, f.name) for f in fields(bagging)}
+    kept, weight = record["kept"], record["weight"]
     expect(part(record, "n_rows", int) == n_rows, f"the bags are of other rows than {brief(n_rows)}")
     expect(part(record, "size", int) >= 1, f"a bag has {brief(bagging.size)} draws")
-    kept, weight, n = bagging.kept, bagging.weight, n_rows
+    n = n_rows
     if kept is not None:
-        sound = isinstance(kept, np.ndarray) and kept.ndim == 1 and kept.dtype == np.int64 and kept.size
-        expect(sound, "the rows that bags draw from are no list of numbers")
-        n = kept.size
-        expect(kept[0] >= 0 and kept[-1] < n_rows and (np.diff(kept) > 0).all(), "bags draw from rows that are not there")
+        n = np.size(kept)
+        expect(is_list(kept, np.int64, n) and n, "the rows that bags draw from are no list of numbers")
+        inside = kept[0] >= 0 and kept[-1] < n_rows and (np.diff(kept) > 0).all()
+        expect(inside, "bags draw from rows that are not there")
     if weight is not None:
-        sound = isinstance(weight, np.ndarray) and weight.shape == (n,) and weight.dtype == np.float64
-        expect(sound and ((weight > 0) & (weight < np.inf)).all(), "a row is drawn with a probability that is none")
+        fits = is_list(weight, np.float64, n) and ((weight > 0) & (weight < np.inf)).all()
+        expect(fits, "a row is drawn with a probability that is none")
+
+
+def is_list(array: Any, dtype: Any, size: int) -> bool:
+    """Whether this is an array (size,) of this type."""
+    return isinstance(array, np.ndarray) and array.dtype == dtype and array.shape == (size,)
