@@ -27,8 +27,6 @@ from sklearn.base import is_classifier
 import gputree
 from gputree.backends import choose, wanted_device
 from gputree.backends import report as backend_report
-from gputree.core.forest import Test
-from gputree.core.schema import Kind
 from gputree.datasets import load_penguins, make_higgs_like
 from gputree.inspect.text import export_text
 from gputree.inspect.words import shortened
@@ -52,12 +50,11 @@ from gputree.readers.problem import (
     with_split,
     with_target,
 )
-from gputree.readers.tables import load_model, other_column, read_table
+from gputree.readers.tables import load_model, other_column, read_table, tree_of
 from gputree.report import (
     LABEL,
     LONGEST,
     WIDTH,
-    class_names,
     complain,
     count,
     cut_line,
@@ -68,6 +65,7 @@ from gputree.report import (
     scores,
     show,
     show_classes,
+    show_model,
     tree_size,
     wrapped,
     write_csv,
@@ -177,6 +175,7 @@ def make_parser() -> argparse.ArgumentParser:
     digits = "decimals of numbers (default: 2 to 10, as the smallest threshold needs)"
     shown.add_argument("--decimals", type=int, metavar="N", help=digits)
     shown.add_argument("--show-weights", action="store_true", help="print the weight of every class in a leaf")
+    shown.add_argument("--tree", type=int, metavar="N", help="of a forest, print the rules of this tree, from 0 on")
     command(run_fingerprint, model)
     command(run_info)
     return parser
@@ -327,22 +326,14 @@ def prediction_columns(model: Any, X: Columns, proba: bool) -> tuple[list[str], 
 
 
 def run_show(args: argparse.Namespace) -> None:
-    """Print a model: what it is, its size, its rules."""
+    """Print a model: what it is, its size, its rules, or those of one of its trees."""
     model = load_model(args.model)
-    forest, info, kinds = model.forest_, model.fit_info_, model.schema_.kinds
-    print(model)
-    show("size", tree_size(forest))
-    rows = int(model.layout_.count(forest.stats.T)[0])
-    words = int((kinds == Kind.CATEGORICAL).sum())
-    used = np.unique(forest.feature[forest.kind != Test.LEAF]).size
-    show("features", f"{kinds.size} ({words} of categories), {used} of them tested")
-    names = class_names(model)
-    if names:
-        n_classes = f"{len(names):,}: "
-        show("classes", n_classes + cut_line(names, WIDTH - LABEL - len(n_classes)))
-    show("fitted", f"on {count(rows, 'row')} in {info.seconds:.2f} s ({info.backend} on {info.device})")
-    show("fingerprint", model.fingerprint())
-    print(f"\n{rules(model, args.max_depth, args.decimals, args.show_weights)}", end="")
+    tree = tree_of(model, args.tree)
+    show_model(model)
+    if tree is None:
+        print(f"\nTrees of a forest have rules: give --tree 0, or another up to --tree {len(model.estimators_) - 1}.")
+        return
+    print(f"\n{rules(tree, args.max_depth, args.decimals, args.show_weights)}", end="")
 
 
 def run_fingerprint(args: argparse.Namespace) -> None:

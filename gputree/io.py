@@ -1,11 +1,11 @@
-"""The model file: a fitted tree without pickle, checked before it is used. May import everything below.
+"""The model file: a fitted tree or forest without pickle, checked before it is used. May import everything below.
 
-Format 2. A zip archive whose members are stored, not compressed, and lie one behind the other; the data of each begin
+Format 3. A zip archive whose members are stored, not compressed, and lie one behind the other; the data of each begin
 at a multiple of 64 bytes, and so do those of the array in it. The members are, in this order:
 
 - ``header.json``, one object in UTF-8. Integers and floats are told apart by the point or the exponent. Its fields:
 
-  - ``format``: 2. ``gputree``: version that wrote the file. ``estimator``: name of the class.
+  - ``format``: 3. ``gputree``: version that wrote the file. ``estimator``: name of the class.
   - ``parameters``: name -> value. JSON's own types mean themselves; all others are objects: ``{"float": "inf"}`` (or
     ``"-inf"``, ``"nan"``), ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``, and of NumPy ``{"scalar": value,
     "dtype": "<i8"}`` and ``{"array": [...], "dtype": "<i8"}``, where dates and durations are integers.
@@ -16,14 +16,23 @@ at a multiple of 64 bytes, and so do those of the array in it. The members are, 
   - ``classes``: a list with one entry an output: the name of a member, or the list of the labels of an object array.
     ``list_of_classes``: whether ``classes_`` is a list. Both absent for regression.
   - ``fit_info``: what the fit did, see `gputree.learners.progress.FitInfo`.
+  - ``fitted``: what a forest keeps of its fit, attribute -> value; empty for a tree. Values are written as parameters
+    are, arrays as ``{"member", "dtype"}``, lists of arrays as ``{"list": [...]}``, and how bags were drawn as
+    ``{"bagging": {...}}`` with the fields of `gputree.learners.bagging.Bagging`: rows are drawn again, not listed.
   - ``fingerprint``: SHA-256 as hex over the arrays of the forest in order; of each the line ``<name> <dtype> <shape>``
     as Python writes them, such as ``roots <i4 (1,)``, with a line feed, and its bytes.
+  - ``nodes``: the number of nodes N, in a compact file only.
 
-- ``forest/<field>.npy`` for each array of `gputree.core.forest.Forest`, little-endian;
-- ``classes/<output>.npy`` for labels that are no Python objects. All arrays are in NPY format 1.0, in C order.
+- of a compact file, ``packed/leaf.npy``, where bit i, from the highest of each byte on, tells whether node i is a leaf,
+  and ``packed/<field>.npy`` for the arrays of `gputree.core.packed.RULES` that do not follow from those before them, in
+  the smallest type that holds their numbers: of all nodes, or of inner nodes or leaves alone as the rule says;
+- of another file, ``forest/<field>.npy`` for each array of `gputree.core.forest.Forest`, little-endian;
+- ``classes/<output>.npy`` for labels that are no Python objects, ``fitted/<name>.npy`` for arrays in ``fitted``. All
+  arrays are in NPY format 1.0, in C order.
 
-Format 1 had no alignment, no ``declared``, no ``fingerprint`` and no ``met_missing``, and a field ``members`` with the
-type and shape of every array. Files of every format are read for ever, see `gputree.storage.upgrade`.
+Format 2 had no compact files, no ``fitted`` and single trees alone. Format 1 had no alignment, no ``declared``, no
+``fingerprint`` and no ``met_missing``, and a field ``members`` with the type and shape of every array. Files of every
+format are read for ever, see `gputree.storage.upgrade`.
 
 The same model gives the same bytes. A file is written beside its place and moved there when it is whole.
 """
@@ -42,11 +51,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.forest import Forest
-from gputree.inspect.check import FOREST_TYPES, check_tree, expect
+from gputree.core.packed import LEAF, pack, unpack
+from gputree.inspect.check import FOREST_TYPES, check_forest, expect
 from gputree.inspect.values import brief
-from gputree.learners import ESTIMATORS
+from gputree.learners import ESTIMATORS, MODELS
 from gputree.storage.archive import content, read_directory, write_archive
 from gputree.storage.arrays import as_npy, fingerprint, from_npy, little_endian
+from gputree.storage.fitted import check_fitted
 from gputree.storage.header import describe, read_model
 from gputree.storage.place import Path_, map_file, read_file, require_place, whole_file
 from gputree.storage.record import part, read_json
@@ -55,6 +66,7 @@ from gputree.storage.upgrade import FORMAT, Arrays, Parts, upgrade
 __all__ = ["ESTIMATORS", "FORMAT", "HEADER", "load", "require_place", "save", "whole_file"]
 
 HEADER = "header.json"
+WHOLE, PACKED = "forest/", "packed/"  # members of arrays as they are, and of those that are needed
 
 # What readers of bytes that anybody may have written raise. Errors of the file system are none of them.
 BROKEN = (
@@ -63,20 +75,24 @@ BROKEN = (
 )
 
 
-def save(model: Any, path: Path_) -> None:
-    """Write a fitted tree to a model file.
+def save(model: Any, path: Path_, *, compact: bool = True) -> None:
+    """Write a fitted tree or forest to a model file.
 
     Parameters
     ----------
-    model : DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier or ExtraTreeRegressor
-        A fitted tree.
+    model : estimator
+        A fitted tree or forest of `gputree`.
     path : str or path-like
         Where to; a file there is replaced, at once and only when the new one is complete.
+    compact : bool, default=True
+        Leave out what follows from the rest: a forest of two classes then takes some 8 bytes a node, not 110. False
+        writes every array as it is in memory, to be mapped by `load`, or read by other programs.
 
     Raises
     ------
     TypeError
-        If the model is of another class, or a parameter, category or label has a type that the file cannot hold.
+        If the model is of another class, or a parameter, category, label or attribute has a type that the file cannot
+        hold.
     ValueError
         If the file could not be loaded, because parameters or arrays of the model were changed since the fit.
     sklearn.exceptions.NotFittedError
@@ -93,23 +109,25 @@ def save(model: Any, path: Path_) -> None:
     ...     gputree.load(folder + "/tree.gputree").predict([[2]])
     array([4.])
     """
-    if ESTIMATORS.get(type(model).__name__) is not type(model):
+    if MODELS.get(type(model).__name__) is not type(model):
         raise TypeError(
-            f"a {type(model).__name__} cannot be saved; models are {', '.join(ESTIMATORS)}: of a pipeline save the "
+            f"a {type(model).__name__} cannot be saved; models are {', '.join(MODELS)}: of a pipeline save the "
             "last step, or use joblib for the whole"
         )
     check_is_fitted(model)
-    arrays = {f"forest/{name}.npy": little_endian(getattr(model.forest_, name)) for name in FOREST_TYPES}
-    header = describe(model, arrays)
-    with explained("the model cannot be saved, because it could not be loaded"):
-        build(read_json(as_json(header)), dict(arrays))
+    failed = "the model cannot be saved, because it could not be loaded"
+    with explained(failed):
+        arrays = packed_members(model) if compact else whole_members(model.forest_)
+    header = describe(model, arrays) | ({"nodes": model.forest_.n_nodes} if compact else {})
     text = as_json({**header, "fingerprint": model.forest_.fingerprint()})
+    with explained(failed):
+        build(read_json(text), dict(arrays))
     with whole_file(path) as file:
         write_archive(file, [(HEADER, [text]), *((name, as_npy(array)) for name, array in arrays.items())])
 
 
 def load(path: Path_, mmap: bool = False) -> Any:
-    """Read a fitted tree from a model file.
+    """Read a fitted tree or forest from a model file.
 
     Nothing in the file is executed, none of it is decompressed, and all of it is checked before the model is returned:
     a file from anywhere either loads or is refused.
@@ -119,9 +137,9 @@ def load(path: Path_, mmap: bool = False) -> Any:
     path : str or path-like
         A file that `save` wrote, or without ``mmap`` a pipe that brings one.
     mmap : bool, default=False
-        Leave the arrays of the tree in the file and map them into memory, where processes that use one file share
-        them. The file must not be written into while the model is in use; `save` may replace it, though not on
-        Windows, which locks mapped files.
+        Map the file into memory instead of reading it. The arrays of a model that was saved with ``compact=False``
+        then stay in the file, where processes that use it share them. The file must not be written into while the model
+        is in use; `save` may replace it, though not on Windows, which locks mapped files.
 
     Returns
     -------
@@ -178,31 +196,75 @@ def read_parts(data: memoryview) -> Parts:
         )
     expect(number >= 1, f"its format {brief(number)} is unknown")
     arrays = {name: from_npy(content(data, member), name) for name, member in members.items()}
-    if number > 1:
-        own = {field_of(name): array for name, array in arrays.items() if name.startswith("forest/")}
-        expect(fingerprint(own) == part(header, "fingerprint", str), "its fingerprint is not that of its arrays")
-        del header["fingerprint"]  # of this format's arrays: those of the next may differ
+    if 1 < number < FORMAT:  # of its own arrays: those of the next format may differ
+        check_fingerprint(header, fingerprint(fields_of(arrays, WHOLE)))
     return upgrade(header, arrays)
 
 
-def field_of(name: str) -> str:
-    """Field of a forest that a member holds."""
-    return name.removeprefix("forest/").removesuffix(".npy")
+def fields_of(arrays: Arrays, folder: str) -> Arrays:
+    """The members in a folder by their field of a forest."""
+    return {
+        name.removeprefix(folder).removesuffix(".npy"): array
+        for name, array in arrays.items()
+        if name.startswith(folder) and name.endswith(".npy")
+    }
+
+
+def check_fingerprint(header: dict[str, Any], found: str) -> None:
+    """Compare the fingerprint with what the header says, and take it out of there."""
+    expect(part(header, "fingerprint", str) == found, "its fingerprint is not that of its arrays")
+    del header["fingerprint"]
+
+
+def whole_members(forest: Forest) -> Arrays:
+    """Every array of a forest."""
+    return {f"{WHOLE}{name}.npy": little_endian(getattr(forest, name)) for name in FOREST_TYPES}
+
+
+def packed_members(model: Any) -> Arrays:
+    """What the forest of a model cannot do without."""
+    packed = pack(model.forest_, model._meaning())
+    packed[LEAF] = np.packbits(packed[LEAF])
+    return {f"{PACKED}{name}.npy": little_endian(array) for name, array in packed.items()}
 
 
 def build(header: dict[str, Any], arrays: Arrays) -> Any:
     """The model, if all of the file is consistent."""
+    own: dict[str, Any] = {name: header.pop(name) for name in ("fingerprint", "nodes") if name in header}
     model = read_model(header, arrays)
-    wanted = {f"forest/{name}.npy" for name in FOREST_TYPES}
-    more, fewer = sorted(set(arrays) - wanted), sorted(wanted - set(arrays))
-    expect(not more, f"it has the unknown member {brief(next(iter(more), ''))}")
-    expect(not fewer, f"it has no member {next(iter(fewer), '')}")
-    forest = Forest(**{field_of(name): native(array) for name, array in arrays.items()})
-    check_tree(forest, model.schema_, model.layout_, model.monotonic_cst is not None)
+    compact = "nodes" in own
+    forest = read_packed(model, part(own, "nodes", int), arrays) if compact else read_whole(arrays)
+    if "fingerprint" in own:
+        check_fingerprint(own, forest.fingerprint())
+    check_forest(forest, model.schema_, model.layout_, model.monotonic_cst is not None)
+    check_fitted(model, forest)
     model.forest_ = forest.lock()
     return model
 
 
+def read_whole(arrays: Arrays) -> Forest:
+    """The forest, from an array for every field and nothing else."""
+    wanted = {f"{WHOLE}{name}.npy" for name in FOREST_TYPES}
+    more, fewer = sorted(set(arrays) - wanted), sorted(wanted - set(arrays))
+    expect(not more, f"it has the unknown member {brief(next(iter(more), ''))}")
+    expect(not fewer, f"it has no member {next(iter(fewer), '')}")
+    return Forest(**{name: native(array) for name, array in fields_of(arrays, WHOLE).items()})
+
+
+def read_packed(model: Any, n_nodes: int, arrays: Arrays) -> Forest:
+    """The forest, from what it cannot do without."""
+    packed = {name: native(array) for name, array in fields_of(arrays, PACKED).items()}
+    more = sorted(set(arrays) - {f"{PACKED}{name}.npy" for name in packed})
+    expect(not more, f"it has the unknown member {brief(next(iter(more), ''))}")
+    bits = packed.get(LEAF)
+    if bits is None:
+        raise ValueError(f"it has no member {PACKED}{LEAF}.npy")
+    fits = bits.dtype == np.uint8 and n_nodes >= 1 and bits.shape == (-(-n_nodes // 8),)
+    expect(fits, f"it has {brief(n_nodes)} nodes, and {LEAF} does not have as many bits")
+    return unpack({**packed, LEAF: np.unpackbits(bits, count=n_nodes).view(bool)}, model._meaning())
+
+
 def native(array: NDArray[Any]) -> NDArray[Any]:
     """A view of the array in the byte order of this machine, or a copy where that is another."""
+    expect(array.dtype == array.dtype.newbyteorder("<"), f"an array has type {array.dtype.str}, not little-endian")
     return array.astype(array.dtype.newbyteorder("="), copy=False).view(np.ndarray)

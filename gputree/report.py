@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import roc_auc_score
 
-from gputree.core.forest import Forest
+from gputree.core.forest import Forest, Test
+from gputree.core.schema import Kind
 from gputree.inspect.text import Style, fitting_decimals, tree_text
 from gputree.inspect.words import shortened
 from gputree.learners.frames import Columns
@@ -200,6 +201,24 @@ def show_classes(model: Any, X: Columns, y: NDArray[Any], weight: Weight) -> Non
     print(f"\n{confusion(truth, found, names)}")
     if weight is not None:
         print("\nAccuracy and AUC are weighted; the tables count rows.")
+
+
+def show_model(model: Any) -> None:
+    """Print what a model is and its size."""
+    forest, info, kinds = model.forest_, model.fit_info_, model.schema_.kinds
+    print(model)
+    one = not hasattr(model, "n_rows_")
+    show("size", ("" if one else f"{count(forest.roots.size, 'tree')}, ") + tree_size(forest))
+    rows = int(model.layout_.count(forest.stats.T)[0]) if one else model.n_rows_
+    words = int((kinds == Kind.CATEGORICAL).sum())
+    used = np.unique(forest.feature[forest.kind != Test.LEAF]).size
+    show("features", f"{kinds.size} ({words} of categories), {used} of them tested")
+    names = class_names(model)
+    if names:
+        n_classes = f"{len(names):,}: "
+        show("classes", n_classes + cut_line(names, WIDTH - LABEL - len(n_classes)))
+    show("fitted", f"on {count(rows, 'row')} in {info.seconds:.2f} s ({info.backend} on {info.device})")
+    show("fingerprint", model.fingerprint())
 
 
 def rules(model: Any, max_depth: int, decimals: int | None, show_weights: bool) -> str:

@@ -26,6 +26,7 @@ import gputree
 from gputree.core.forest import Forest
 from gputree.datasets import load_penguins
 from gputree.io import save
+from gputree.learners.bagging import Bagging
 
 DATA = Path(__file__).parent / "data"
 
@@ -101,6 +102,15 @@ def in_two() -> NDArray[Any]:
     return np.asarray(penguins()[1]) == "Adelie"
 
 
+def forest(kind: str, X: Any, y: Any, weight: Any = None, **parameters: Any) -> tuple[Any, Any]:
+    return getattr(gputree, kind)(20, random_state=3, **parameters).fit(X, y, weight), X
+
+
+def some_weights(n: int) -> NDArray[np.float64]:
+    """Every fifth row is left out, the others differ."""
+    return np.where(np.arange(n) % 5 == 0, 0.0, 1 + np.arange(n) % 3)
+
+
 CLASSES, MEANS = "DecisionTreeClassifier", "DecisionTreeRegressor"
 MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "numbers": lambda: (classifier(), numbers()),
@@ -126,6 +136,25 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
         numbers(),
     ),
     "root alone": lambda: tree(MEANS, numbers(), np.ones(120)),
+    "forest": lambda: forest("RandomForestClassifier", numbers(), labels([0, 1, 2]), max_depth=5, oob_score=True),
+    "forest of categories": lambda: forest(
+        "RandomForestClassifier", *penguins(), some_weights(344), categorical_split="multiway", max_depth=3
+    ),
+    "forest of means": lambda: forest(
+        "RandomForestRegressor", numbers(), numbers()[:, 0], some_weights(120), max_samples=80, oob_score=True
+    ),
+    "forest of outputs": lambda: forest(
+        "RandomForestClassifier",
+        numbers(),
+        np.stack([labels(["a", "b", "c"]), labels(["x", "y"])], axis=1),
+        max_depth=4,
+        oob_score=True,
+    ),
+    "forest, clipped": lambda: forest("RandomForestClassifier", *monotone(), monotonic_cst=[1, 0], max_leaf_nodes=20),
+    "extra forest": lambda: forest("ExtraTreesClassifier", declared(), labels([0, 1]), max_depth=4),
+    "extra forest of means": lambda: forest(
+        "ExtraTreesRegressor", numbers(), labels([0.0, 1.5, 2.0]), criterion="poisson", max_depth=4
+    ),
     "one class": lambda: (classifier(np.array(["only"] * 120)), numbers()),
 }
 
@@ -164,6 +193,8 @@ def same(a: Any, b: Any) -> None:
         assert len(a) == len(b)
         for x, y in zip(a, b, strict=True):
             same(x, y)
+    elif isinstance(a, Bagging):
+        same(*([getattr(bagging, f.name) for f in fields(Bagging)] for bagging in (a, b)))
     elif isinstance(a, dict):
         same(list(a), list(b))
         same(list(a.values()), list(b.values()))
@@ -182,8 +213,12 @@ def same_model(a: Any, b: Any, X: Any) -> None:
         same(getattr(a.forest_, f.name), getattr(b.forest_, f.name))
     same(a.predict(X), b.predict(X))
     same(a.feature_importances_, b.feature_importances_)
+    same(a.apply(X), b.apply(X))
     if hasattr(a, "predict_proba"):
         same(a.predict_proba(X), b.predict_proba(X))
+    if hasattr(a, "estimators_"):
+        same(a.estimators_samples_, b.estimators_samples_)
+        same(a.estimators_[3].forest_.value, b.estimators_[3].forest_.value)
 
 
 def parts(path: Path) -> Parts:
@@ -211,7 +246,7 @@ def npy(array: NDArray[Any]) -> bytes:
 
 def write(path: Path, header: Any, arrays: dict[str, NDArray[Any]], repair: bool = True) -> None:
     """A model file by other means than gputree's; checksums always fit, the fingerprint if it is repaired."""
-    if repair and "fingerprint" in header:
+    if repair and "fingerprint" in header and "nodes" not in header:
         header = {**header, "fingerprint": fingerprint(arrays)}
     rewrite(path, header, {name: npy(array) for name, array in arrays.items()})
 
@@ -235,6 +270,6 @@ def predictions(model: Any) -> NDArray[np.float64]:
 
 if __name__ == "__main__":
     made = of_this_format()
-    save(made, DATA / "format_2.gputree")
+    save(made, DATA / "format_3.gputree")
     table = [",".join(map(repr, row)) for row in predictions(made).tolist()]
-    (DATA / "format_2.csv").write_text("\n".join([",".join(made.classes_), *table]) + "\n")
+    (DATA / "format_3.csv").write_text("\n".join([",".join(made.classes_), *table]) + "\n")

@@ -140,6 +140,28 @@ def test_a_model_of_the_command_line_reads_frames_by_name(run: Run) -> None:
         model.predict(X.select(X.columns[::-1]))
 
 
+def test_a_forest(run: Run) -> None:
+    table, y = penguins(), load_penguins().column("species")
+    X = load_penguins().to_frame("pandas").drop(columns="species")
+    model = gputree.RandomForestClassifier(5, max_depth=3, categorical_split="multiway").fit(X, y)
+    gputree.save(model, "forest")
+    out = run("show", "forest")
+    assert value(out, "size").startswith(f"5 trees, {model.forest_.n_nodes} nodes, ")
+    assert value(out, "fitted").startswith("on 344 rows in ")
+    assert "give --tree 0, or another up to --tree 4." in out
+    root = f"|--- {X.columns[model.estimators_[4].forest_.feature[0]]} "
+    assert root in run("show", "forest", "--tree", "4")
+    assert "--tree 5 is none of the 5 trees; they are 0 to 4" in run.fails("show", "forest", "--tree", "5")
+    assert run("fingerprint", "forest").strip() == model.fingerprint()
+    run("predict", "forest", table, "--proba", "-o", "out.csv")
+    found = pd.read_csv("out.csv")
+    np.testing.assert_array_equal(found["prediction"], model.predict(X))
+    np.testing.assert_array_equal(found.iloc[:, 1:].to_numpy(), model.predict_proba(X))
+    assert value(run("evaluate", "forest", table), "accuracy") == f"{model.score(X, y):.4f}"
+    gputree.save(model.estimators_[0], "tree")
+    assert "a DecisionTreeClassifier is one tree" in run.fails("show", "tree", "--tree", "0")
+
+
 def test_a_regression(run: Run) -> None:
     table = penguins()
     out = run("fit", table, "--target", "body_mass_g", "--drop-missing", "--min-samples-leaf", "0.05", "-o", "model")

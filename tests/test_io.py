@@ -19,6 +19,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.ensemble
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -27,7 +28,19 @@ import gputree
 from gputree.core.forest import Forest
 from gputree.inspect.check import FOREST_TYPES
 from gputree.io import load, save
-from tests.model_files import MODELS, classifier, labels, made, mixed, numbers, odd_penguins, penguins, same, same_model
+from tests.model_files import (
+    MODELS,
+    classifier,
+    labels,
+    made,
+    mixed,
+    numbers,
+    odd_penguins,
+    penguins,
+    same,
+    same_model,
+    some_weights,
+)
 
 SHORT = ["frame", "subsets", "declared means", "class outputs", "clipped"]
 
@@ -82,11 +95,11 @@ def test_a_copy_can_be_fitted_again(name: str, tmp_path: Path) -> None:
 
 def test_the_state_is_arrays_and_plain_values() -> None:
     """No backend, no handle of a device: the device is a parameter, and what fit_info_ tells."""
-    plain = {"builtins", "numpy", "gputree.core.forest", "gputree.core.schema", "gputree.core.target"}
+    plain = {"builtins", "numpy", "gputree.core.schema", "gputree.core.target", "gputree.learners.bagging"}
     for name in MODELS:
         state = made(name)[0].__getstate__()
         assert {type(value).__module__ for value in state.values()} <= plain | {"gputree.learners.progress"}
-        assert {type(getattr(state["forest_"], f.name)) for f in fields(Forest)} == {np.ndarray}
+        assert {type(array) for array in state["forest_"].values()} == {np.ndarray}
         assert {type(value) for value in vars_of(state["fit_info_"])} <= {str, int, float}
 
 
@@ -103,6 +116,39 @@ def test_a_model_of_another_device_predicts_here(tmp_path: Path, monkeypatch: py
     for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
         assert again.device == "cuda:7"
         np.testing.assert_array_equal(again.predict_proba(penguins()[0]), expected)
+
+
+@pytest.mark.parametrize("name", ["forest", "forest of categories", "forest of means", "extra forest of means"])
+def test_a_loaded_forest_goes_on_where_the_saved_one_stopped(name: str, tmp_path: Path) -> None:
+    """A warm start of a model from a file, or a pickle, gives the trees that one fit of all would have given."""
+    model, X = made(name)
+    y = {"forest": labels([0, 1, 2]), "forest of categories": penguins()[1]}.get(name, numbers()[:, 0] ** 2)
+    weight = some_weights(len(y)) if model.bagging_ is not None and model.bagging_.weight is not None else None
+    model.set_params(n_estimators=24, oob_score=False, warm_start=True)
+    at_once = clone(model).fit(X, y, weight).fingerprint()
+    model.set_params(n_estimators=20, warm_start=False).fit(X, y, weight)
+    save(model, tmp_path / "model")
+    for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        again.set_params(n_estimators=24, warm_start=True)
+        assert again.fit(X, y, weight).fingerprint() == at_once
+
+
+def test_a_score_that_is_a_function_cannot_be_saved(tmp_path: Path) -> None:
+    model = made("forest")[0].set_params(oob_score=np.mean)
+    with pytest.raises(TypeError, match=r"parameter oob_score is .*, which a model file cannot hold"):
+        save(model, tmp_path / "model")
+
+
+@pytest.mark.parametrize(("kind", "share"), [("RandomForestClassifier", 0.15), ("ExtraTreesRegressor", 0.5)])
+def test_a_forest_takes_a_part_of_the_bytes_of_scikit_learns(kind: str, share: float, tmp_path: Path) -> None:
+    X = np.random.default_rng(0).normal(size=(3000, 8)).astype(np.float32)
+    y = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(float) + (X[:, 3] if kind.endswith("Regressor") else 0)
+    parameters = {"n_estimators": 10, "max_depth": 16, "max_features": "sqrt", "random_state": 0}
+    save(getattr(gputree, kind)(**parameters).fit(X, y), tmp_path / "ours")
+    joblib.dump(getattr(sklearn.ensemble, kind)(**parameters).fit(X, y), tmp_path / "theirs")
+    assert os.path.getsize(tmp_path / "ours") < share * os.path.getsize(tmp_path / "theirs")
+    pickled = len(pickle.dumps(load(tmp_path / "ours")))
+    assert pickled < share * os.path.getsize(tmp_path / "theirs")
 
 
 # Types that come back.
@@ -252,7 +298,7 @@ def test_a_loaded_model_can_be_fitted_and_saved_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mapped", [False, True])
 def test_arrays_of_a_loaded_forest_are_read_only(mapped: bool, tmp_path: Path) -> None:
-    save(mixed(), tmp_path / "model")
+    save(mixed(), tmp_path / "model", compact=False)
     forest = load(tmp_path / "model", mmap=mapped).forest_
     for f in fields(Forest):
         array = getattr(forest, f.name)

@@ -26,7 +26,7 @@ from tests.model_files import DATA, MODELS, made, mixed, npy, parts, penguins, s
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("io") / "model"
-    save(mixed(), path)
+    save(mixed(), path, compact=False)
     return path
 
 
@@ -71,7 +71,7 @@ def test_sizes_and_places_of_more_than_32_bits(limit: int, tmp_path: Path, monke
     """As if 32 bits ended much earlier, all numbers from there on are written as 64 bits; `zipfile` reads them too."""
     monkeypatch.setattr(own, "LARGE", limit)
     model = mixed()
-    save(model, tmp_path / "model")
+    save(model, tmp_path / "model", compact=False)
     same_model(model, load(tmp_path / "model", mmap=True), penguins()[0])
     with zipfile.ZipFile(tmp_path / "model") as archive:
         assert archive.testzip() is None
@@ -245,8 +245,7 @@ def test_many_members_are_refused_at_once(tmp_path: Path) -> None:
 def test_members_of_other_names_are_refused(name: str, saved: Path, tmp_path: Path) -> None:
     archive_of(tmp_path / "x", [*members_of(saved), (name, npy(np.zeros(3)))])
     before = sorted(os.listdir(tmp_path))
-    message = "its fingerprint is not that of its arrays" if name.startswith("forest/") else "it has the unknown member"
-    refused(tmp_path / "x", message)
+    refused(tmp_path / "x", "it has the unknown member")
     header, arrays = parts(saved)
     write(tmp_path / "x", header, {**arrays, name: np.zeros(3)})
     refused(tmp_path / "x", "it has the unknown member")
@@ -276,8 +275,6 @@ def test_members_that_are_absent_or_changed_places(saved: Path, tmp_path: Path) 
         left = {n: a for n, a in arrays.items() if n != name}
         write(tmp_path / "x", header, left)
         refused(tmp_path / "x", f"it has no member {name}")
-        write(tmp_path / "x", header, left, repair=False)
-        refused(tmp_path / "x", "its fingerprint is not that of its arrays")
     archive_of(tmp_path / "x", [*members[1:], members[0]])  # the header may stand anywhere
     same_model(load(saved), load(tmp_path / "x"), penguins()[0])
 

@@ -64,8 +64,8 @@ def test_a_chain_of_a_million_tests(tmp_path: Path) -> None:
     model = chain(DEPTH)
     assert sys.getrecursionlimit() < 10_000
     begin = time.perf_counter()
-    save(model, tmp_path / "model")
     for mapped in (False, True):
+        save(model, tmp_path / "model", compact=not mapped)
         again = load(tmp_path / "model", mmap=mapped)
         assert again.get_depth() == DEPTH
         assert again.get_n_leaves() == DEPTH + 1

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import gputree
+from gputree.core.packed import RULES
 from gputree.io import load, save
-from tests.model_files import DATA, expected, made, npy, parts, penguins, predictions, rewrite, write
+from tests.model_files import DATA, Parts, expected, made, npy, parts, penguins, predictions, rewrite, write
 
 RIGHT = parts(DATA / "format_2.gputree")
 
@@ -95,7 +96,7 @@ def test_every_bit_changed(damaged: Damaged, mapped: bool) -> None:
     flip(damaged, range(len(damaged.data)), [1 << bit for bit in range(8)] + [0xFF, 0x0F, 0x55], mapped)
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [1, 2, 3])
 def test_every_byte_of_the_files_in_the_suite_changed(number: int, tmp_path: Path) -> None:
     data = (DATA / f"format_{number}.gputree").read_bytes()
     path, refused = tmp_path / "model", 0
@@ -170,10 +171,11 @@ def survives(path: Path, X: Any) -> None:
     except ValueError as error:
         assert not RAW.search(str(error)), str(error)  # noqa: PT017
         return
+    tree = model.estimators_[-1] if hasattr(model, "estimators_") else model
     with np.errstate(over="ignore", invalid="ignore"):  # a unit of weight may be huge
-        gputree.export_text(model)
+        gputree.export_text(tree)
     assert np.isfinite(model.feature_importances_).all()
-    assert model.tree_.node_count == model.forest_.n_nodes
+    assert tree.tree_.node_count == tree.forest_.n_nodes
     assert repr(model)
     try:
         with warnings.catch_warnings():
@@ -184,11 +186,11 @@ def survives(path: Path, X: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["small", pytest.param("declared means", marks=SLOW), pytest.param("outputs", marks=SLOW)]
+    "name", ["small", "forest of means", *(pytest.param(name, marks=SLOW) for name in ("declared means", "outputs"))]
 )
 def test_a_value_of_another_kind_in_every_place_of_the_header(name: str, tmp_path: Path) -> None:
     model, X = small() if name == "small" else made(name)
-    save(model, tmp_path / "model")
+    save(model, tmp_path / "model", compact=False)
     header, arrays = parts(tmp_path / "model")
     members = {member: npy(array) for member, array in arrays.items()}
     for path in paths(header):
@@ -248,11 +250,26 @@ EDGES = [0, 1, 2, 3, 127, 255, 256, 65534, 65535, 2**31 - 1, -1, -2, -(2**31), 2
 FLOATS = [0.0, -0.0, 0.5, 1.0, -1.0, 2.0, 1e308, -1e308, 5e-324, np.inf, -np.inf, np.nan]
 
 
-@pytest.mark.parametrize("name", ["small", "declared means", "clipped", "missing alone"])
-def test_cells_of_arrays_changed(name: str, tmp_path: Path) -> None:
+@pytest.fixture
+def any_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if whoever edits a compact file knew how to compute its fingerprint."""
+
+    def accept(header: dict[str, Any], _: str) -> None:
+        del header["fingerprint"]
+
+    monkeypatch.setattr("gputree.io.check_fingerprint", accept)
+
+
+@pytest.mark.usefixtures("any_fingerprint")
+@pytest.mark.parametrize("compact", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    ["small", "declared means", "clipped", "missing alone", "forest of categories", "forest of means", "extra forest"],
+)
+def test_cells_of_arrays_changed(name: str, compact: bool, tmp_path: Path) -> None:
     """Every array, some cells, every edge value; what loads has the predictions that its own arrays say."""
     model, X = small() if name == "small" else made(name)
-    save(model, tmp_path / "model")
+    save(model, tmp_path / "model", compact=compact)
     header, arrays = parts(tmp_path / "model")
     rng = np.random.default_rng(3)
     for member, array in arrays.items():
@@ -261,16 +278,22 @@ def test_cells_of_arrays_changed(name: str, tmp_path: Path) -> None:
             if array.dtype.kind != "f" and not np.iinfo(array.dtype).min <= new <= np.iinfo(array.dtype).max:
                 continue
             changed = array.copy()
-            changed.reshape(-1)[place : place + 1] = new
+            with np.errstate(over="ignore"):  # to infinity, in a short type
+                changed.reshape(-1)[place : place + 1] = new
             write(tmp_path / "wrong", header, arrays | {member: changed})
             survives(tmp_path / "wrong", X)
 
 
+COMPACT = parts(DATA / "format_3.gputree")
+
+
+@pytest.mark.usefixtures("any_fingerprint")
+@pytest.mark.parametrize("right", [RIGHT, COMPACT], ids=["whole", "compact"])
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_random_bytes_as_arrays(tmp_path: Path, draw: st.DataObject) -> None:
+@given(draw=st.data())
+def test_random_bytes_as_arrays(right: Parts, tmp_path: Path, draw: st.DataObject) -> None:
     """Arrays of random sizes, types and bytes."""
-    header, arrays = RIGHT
+    header, arrays = right
     for member in draw.draw(st.lists(st.sampled_from(list(arrays)), min_size=1, max_size=3, unique=True)):
         dtype = draw.draw(
             st.sampled_from([arrays[member].dtype.str, "<i8", "|u1", "<f8", "|b1", "<U3", "<M8[s]", "|S2"])
@@ -285,10 +308,48 @@ def test_random_bytes_as_arrays(tmp_path: Path, draw: st.DataObject) -> None:
     survives(tmp_path / "wrong", penguins()[0])
 
 
+@pytest.mark.usefixtures("any_fingerprint")
+@pytest.mark.parametrize("name", ["declared means", "forest of categories", "forest of means"])
+def test_arrays_left_out_put_in_or_cut(name: str, tmp_path: Path) -> None:
+    """Every array of a compact file absent, shorter, longer, folded; and those put in that it may or may not hold."""
+    model, X = made(name)
+    save(model, tmp_path / "model")
+    header, arrays = parts(tmp_path / "model")
+    n = model.forest_.n_nodes
+    sizes = (1, n, n + 1, int((model.forest_.kind > 0).sum()), int((model.forest_.kind == 0).sum()))
+    others = {f"packed/{rule}.npy": np.zeros(size, np.uint8) for rule in RULES for size in sizes}
+    for member, array in arrays.items():
+        versions = [array[:-1], np.concatenate([array, array[:1]]), array.reshape(-1, 1), array[:0], array[None]]
+        for changed in versions:
+            write(tmp_path / "wrong", header, arrays | {member: np.ascontiguousarray(changed)})
+            survives(tmp_path / "wrong", X)
+        write(tmp_path / "wrong", header, {key: value for key, value in arrays.items() if key != member})
+        survives(tmp_path / "wrong", X)
+    for member, array in others.items():
+        write(tmp_path / "wrong", header, arrays | {member: array})
+        survives(tmp_path / "wrong", X)
+    for nodes in (0, -1, n - 1, n + 1, 10**30, True, None, 2.0):
+        write(tmp_path / "wrong", {**header, "nodes": nodes}, arrays)
+        survives(tmp_path / "wrong", X)
+
+
+def test_a_compact_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+    """Checksums of the archive that fit do not help: the fingerprint is that of the whole forest."""
+    model, _ = made("forest of categories")
+    save(model, tmp_path / "model")
+    header, arrays = parts(tmp_path / "model")
+    place = int(np.flatnonzero(arrays["packed/low.npy"] > 1)[0])
+    changed = arrays["packed/low.npy"].copy()
+    changed[place] = np.nextafter(changed[place], np.float64(0)) if changed.dtype == "f8" else changed[place] / 2
+    write(tmp_path / "wrong", header, arrays | {"packed/low.npy": changed}, repair=False)
+    with pytest.raises(ValueError, match="its fingerprint is not that of its arrays"):
+        load(tmp_path / "wrong")
+
+
 @pytest.mark.slow
 def test_random_cells_of_many_arrays(tmp_path: Path) -> None:
     model, X = small()
-    save(model, tmp_path / "model")
+    save(model, tmp_path / "model", compact=False)
     header, arrays = parts(tmp_path / "model")
     rng = np.random.default_rng(11)
     names = list(arrays)

@@ -30,7 +30,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
     def file(name: str) -> Path:
         if not (folder / name).exists():
-            save(makers[name]()[0] if name != "penguins" else mixed(), folder / name)
+            save(makers[name]()[0] if name != "penguins" else mixed(), folder / name, compact=False)
         return folder / name
 
     return file
@@ -168,11 +168,11 @@ ARRAYS: list[tuple[Change, str]] = [
     (lambda found: found[1].update(more=np.zeros(1)), "it has the unknown member 'more'"),
     (lambda found: found[1].update({"classes/0.npy": np.arange(3)}), "it has the unknown member 'classes/0.npy'"),
     (array("low", lambda a: a[:-1]), "low has shape"),
-    (array("low", lambda a: a.astype(">f8")), "its fingerprint is not that"),
+    (array("low", lambda a: a.astype(">f8")), "an array has type >f8, not little-endian"),
     (array("feature", lambda a: a.astype(np.int64)), "feature has type int64, not int32"),
     (array("value", lambda a: a[:, :2]), "value has shape"),
     (array("stats", lambda a: np.asfortranarray(a)), "has no header of NPY format 1.0"),
-    (array("roots", lambda a: np.array([0, 1], np.int32)), "roots has shape (2,), not (1,)"),
+    (array("roots", lambda a: np.array([0, 1], np.int32)), "the children are not all nodes but the roots"),
     (array("kind", lambda a: a[:0]), "has shape"),
     (cell("roots", 0, 1), "the root is node 1, not 0"),
     (cell("kind", 0, 2), "a node has an unknown kind"),
@@ -182,7 +182,7 @@ ARRAYS: list[tuple[Change, str]] = [
     (cell("score", -1, 1.0), "a leaf has score other than 0"),
     (cell("met_missing", -1, 1), "a leaf has met_missing other than 0"),
     (cell("n_children", 0, 3), "a threshold has other than two children"),
-    (cell("n_children", 2, 65535), "children are not in breadth-first order"),
+    (cell("n_children", 2, 65535), "the children are not all nodes but the roots"),
     (cell("n_children", 2, 1), "a test has fewer than two children"),
     (cell("first_child", 0, 0), "children are not in breadth-first order"),
     (cell("first_child", 0, 1000), "children are not in breadth-first order"),
@@ -224,6 +224,49 @@ ARRAYS: list[tuple[Change, str]] = [
 ]
 
 
+BAGS = ("fitted", "bagging_", "bagging")
+
+
+def member(name: str, make: Callable[[NDArray[Any]], NDArray[Any]]) -> Change:
+    return array(f"fitted/{name}.npy", make)
+
+
+FORESTS: list[tuple[str, Change, str]] = [
+    ("forest", header("fitted", "more_", to=1), "a RandomForestClassifier keeps no 'more_' of its fit"),
+    ("regressor", header("fitted", "seed_", to=1), "a DecisionTreeRegressor keeps no 'seed_' of its fit"),
+    ("forest", drop("fitted", "seed_"), "a RandomForestClassifier needs seed_, and the file has none"),
+    ("forest", drop("fitted", "bagging_"), "needs bagging_, and the file has none"),
+    ("forest", header("fitted", "seed_", to="x"), "the seed is 'x', which is no int"),
+    ("forest", header("fitted", "seed_", to=-1), "the seed is -1, and seeds are 0 to 4294967295"),
+    ("forest", header("fitted", "n_rows_", to=7), "the bags are of other rows than 7"),
+    ("forest", header("fitted", "bagging_", to=None), "the fit had 120 rows, and a tree has others"),
+    ("forest", header("fitted", "bagging_", to=3), "bagging_ is 3, which is no Bagging"),
+    ("extra forest", header("fitted", "n_rows_", to=121), "the fit had 121 rows, and a tree has others"),
+    ("forest", header(*BAGS, "size", to=119), "a tree has other draws than 119"),
+    ("forest", header(*BAGS, "size", to=0), "a bag has 0 draws"),
+    ("forest", header(*BAGS, "size", to=1.0), "'size' is 1.0, which is no int"),
+    ("forest", header(*BAGS, "more", to=0), "the fields of bagging_ are not those of this format: unknown 'more'"),
+    ("forest", header(*BAGS, "kept", to=[1, 2]), "the rows that bags draw from are no list of numbers"),
+    ("forest", several(header(*BAGS, "n_rows", to=9), header("fitted", "n_rows_", to=9)), "and a tree has more"),
+    ("forest of means", member("bagging_.kept", lambda a: a[::-1].copy()), "bags draw from rows that are not there"),
+    ("forest of means", member("bagging_.kept", lambda a: a + 1), "bags draw from rows that are not there"),
+    ("forest of means", member("bagging_.weight", lambda a: a[1:]), "a row is drawn with a probability that is none"),
+    ("forest of means", member("bagging_.weight", lambda a: a * 0), "a row is drawn with a probability that is none"),
+    ("forest of means", member("bagging_.weight", lambda a: a * np.nan), "drawn with a probability that is none"),
+    ("forest of means", member("oob_prediction_", lambda a: a[1:]), "oob_prediction_ has another number of rows"),
+    (
+        "forest of means",
+        header("fitted", "oob_prediction_", "member", to="fitted/seed_.npy"),
+        "oob_prediction_ is listed in 'fitted/seed_.npy', not in fitted/oob_prediction_.npy",
+    ),
+    ("forest of means", header("fitted", "oob_prediction_", "dtype", to="|u1"), "does not fit its type |u1"),
+    ("forest", cell("roots", 1, 0), "the roots do not ascend"),
+    ("forest", cell("roots", 1, 2**31 - 1), "the roots do not ascend"),
+    ("forest", array("roots", lambda a: a[:0]), "there are no roots"),
+    ("forest", array("roots", lambda a: a[:-1]), "the children are not all nodes but the roots"),
+    ("forest", cell("roots", 1, 3), "children are not in breadth-first order"),
+]
+
 OTHERS: list[tuple[str, Change, str]] = [
     ("regressor", header("classes", to=[["a"]]), "missing 'list_of_classes'"),
     ("regressor", header("layout", "kind", to="counts"), "its estimator and its layout differ"),
@@ -262,7 +305,7 @@ OTHERS: list[tuple[str, Change, str]] = [
     ),
 ]
 
-CASES = [("penguins", change, message) for change, message in HEADER + ARRAYS] + OTHERS
+CASES = [("penguins", change, message) for change, message in HEADER + ARRAYS] + FORESTS + OTHERS
 
 
 def empty_value(found: Parts) -> None:
@@ -312,6 +355,54 @@ def test_the_wrong_files_are_wrong_in_one_place_only(name: str, files: Callable[
     write(tmp_path / "right", *parts(files(name)))
     for mapped in (False, True):
         same_model(load(files(name)), load(tmp_path / "right", mmap=mapped), made(name)[1])
+
+
+def test_a_forest_in_the_file_of_a_tree_is_refused(files: Callable[[str], Path], tmp_path: Path) -> None:
+    head, arrays = parts(files("forest"))
+    own = gputree.DecisionTreeClassifier().get_params()
+    head["parameters"] = {name: head["parameters"].get(name, own[name]) for name in own}
+    write(
+        tmp_path / "wrong",
+        {**head, "estimator": "DecisionTreeClassifier", "fitted": {}},
+        {name: values for name, values in arrays.items() if not name.startswith("fitted/")},
+    )
+    with pytest.raises(ValueError, match="a DecisionTreeClassifier has one tree, and the file has 20"):
+        load(tmp_path / "wrong")
+
+
+COMPACT: list[tuple[Change, str]] = [
+    (array("packed/leaf.npy", lambda a: a[:-1]), "nodes, and leaf does not have as many bits"),
+    (array("packed/leaf.npy", lambda a: a.astype(bool)), "nodes, and leaf does not have as many bits"),
+    (header("nodes", to=0), "it has 0 nodes, and leaf does not have as many bits"),
+    (header("nodes", to=1.0), "'nodes' is 1.0, which is no int"),
+    (drop("nodes"), "it has the unknown member 'packed/"),
+    (array("packed/leaf.npy", lambda a: ~a), "n_children has shape (10,), and its nodes ask for (14,)"),
+    (lambda found: found[1].pop("packed/leaf.npy"), "it has no member packed/leaf.npy"),
+    (lambda found: found[1].pop("packed/counts.npy"), "there is no array 'counts', and it does not follow"),
+    (lambda found: found[1].pop("packed/lookup_branch.npy"), "there is no array 'lookup_branch'"),
+    (lambda found: found[1].update({"packed/roots.npy": np.zeros(1, np.uint8)}), "roots has shape (1,)"),
+    (lambda found: found[1].update({"packed/x.npy": np.zeros(1)}), "a forest has no array 'x'"),
+    (lambda found: found[1].update({"forest/low.npy": np.zeros(1)}), "it has the unknown member 'forest/low.npy'"),
+    (array("packed/low.npy", lambda a: a[:-1]), "low has shape"),
+    (array("packed/low.npy", lambda a: a.astype(np.int64)), "low has type int64, which is no shorter float64"),
+    (array("packed/feature.npy", lambda a: a.astype(np.int64) + 2**40), "feature holds numbers beyond int32"),
+    (array("packed/n_children.npy", lambda a: a * 0), "a test has fewer than two children"),
+    (array("packed/lookup_count.npy", lambda a: a + 1), "the cells of lookups are not as many as their nodes say"),
+    (array("packed/lookup_branch.npy", lambda a: a + 9), "a lookup names a branch that is not there"),
+    (array("packed/feature.npy", lambda a: a[::-1].copy()), "its fingerprint is not that of its arrays"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), COMPACT, ids=[message for _, message in COMPACT])
+def test_a_wrong_compact_file_is_refused(change: Change, message: str, tmp_path: Path) -> None:
+    save(mixed(), tmp_path / "model")
+    found = parts(tmp_path / "model")
+    change(found)
+    write(tmp_path / "wrong", *found)
+    for mapped in (False, True):
+        with pytest.raises(ValueError, match="wrong is no model file that this version reads: ") as caught:
+            load(tmp_path / "wrong", mmap=mapped)
+        assert message in str(caught.value)
 
 
 def cycles(found: Parts) -> list[Change]:

@@ -67,17 +67,28 @@ def coarse_means(target: Target, stats: NDArray[np.int64]) -> NDArray[np.float64
 
 def describe_counts(forest: Forest, layout: Layout, criterion: Criterion) -> Forest:
     """Class shares and impurities from the label counts."""
+    return replace(forest, value=count_shares(forest, layout), impurity=count_impurity(forest, layout, criterion))
+
+
+def count_shares(forest: Forest, layout: Layout) -> NDArray[np.float64]:
+    """Class shares of the nodes (N, classes), output by output."""
     stats = forest.stats.T
-    weight = np.maximum(layout.weight(stats), 1)
-    n = weight.astype(np.float64)
+    value = np.ascontiguousarray((stats[: sum(layout.sizes)] / np.maximum(layout.weight(stats), 1)).T)
+    inherit(value, forest, layout)
+    return value
+
+
+def count_impurity(forest: Forest, layout: Layout, criterion: Criterion) -> NDArray[np.float64]:
+    """Impurities of the nodes (N,), the mean over outputs."""
+    stats = forest.stats.T
+    n = np.maximum(layout.weight(stats), 1).astype(np.float64)
     impurity = np.zeros(n.size)
     for o in range(layout.n_outputs):
         counts = stats[layout.output(o)]
         own = np.maximum(criterion.impurity(counts.astype(np.float64), n), 0.0)
         impurity += np.where((counts > 0).sum(axis=0) > 1, own, 0.0)  # no rounding where there is one class, or none
-    value = np.ascontiguousarray((stats[: sum(layout.sizes)] / weight).T)
-    inherit(value, forest, layout)
-    return replace(forest, value=value, impurity=impurity / layout.n_outputs)
+    mean: NDArray[np.float64] = impurity / layout.n_outputs
+    return mean
 
 
 def inherit(value: NDArray[np.float64], forest: Forest, layout: Layout) -> None:

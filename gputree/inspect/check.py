@@ -1,4 +1,4 @@
-"""Whether arrays from anywhere form a tree that every walker may trust. May import everything below.
+"""Whether arrays from anywhere form trees that every walker may trust. May import everything below.
 
 Each check says in a sentence what it found; nothing here trusts an index before it was compared with its range. All of
 them go over whole arrays, so that a chain of a million nodes costs no more than a bush of as many.
@@ -6,12 +6,12 @@ them go over whole arrays, so that a chain of a million nodes costs no more than
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.families import Family, known_branches
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import MAX_CODES, Feature, Kind, Schema
 from gputree.core.target import Layout
@@ -64,36 +64,8 @@ def expect(condition: Any, message: str) -> None:
         raise ValueError(message)
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """Inner nodes (I,) and their children: nodes 1 to N - 1 in this order, ``count`` (I,) from place ``start`` (I,) on.
-
-    Sound only after `check_links`.
-    """
-
-    inner: NDArray[np.intp]
-    count: NDArray[np.int64]
-    start: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, forest: Forest) -> Family:
-        """Those of a forest of one tree."""
-        inner = np.flatnonzero(forest.kind != Test.LEAF)
-        count = forest.n_children[inner].astype(np.int64)
-        return cls(inner, count, np.cumsum(count) - count)
-
-    def largest(self, children: NDArray[Any]) -> NDArray[np.int64]:
-        """The branch of every inner node whose child has the largest number (N - 1,), the first among equals."""
-        if not self.inner.size:
-            return np.zeros(0, np.int64)
-        top = np.maximum.reduceat(children, self.start)
-        place = np.flatnonzero(children == np.repeat(top, self.count))
-        branch: NDArray[np.int64] = place[np.searchsorted(place, self.start)] - self.start
-        return branch
-
-
-def check_tree(forest: Forest, schema: Schema, layout: Layout, clipped: bool = False) -> None:
-    """Check that a forest is one tree in breadth-first order, over these columns, with these channels.
+def check_forest(forest: Forest, schema: Schema, layout: Layout, clipped: bool = False) -> None:
+    """Check that a forest holds trees one after another, breadth first, over these columns, with these channels.
 
     ``clipped`` says that monotone constraints may have moved values away from the shares of a node.
 
@@ -108,7 +80,7 @@ def check_tree(forest: Forest, schema: Schema, layout: Layout, clipped: bool = F
         check_feature(feature)
     check_tests(forest, schema)
     check_lookups(forest, schema)
-    family = Family.of(forest)
+    family = Family.of(forest.n_children, forest.roots)
     check_finite(forest)
     check_stats(forest, layout, family)
     check_branches(forest, layout, family)
@@ -119,7 +91,14 @@ def check_shapes(forest: Forest, layout: Layout) -> None:
     """Types, and sizes that agree."""
     n = forest.kind.size
     width = sum(layout.sizes) if layout.counts else layout.n_outputs
-    sizes = {"T": 1, "N": n, "P": n + 1, "L": forest.lookup_code.size, "C": layout.n_channels, "O": width}
+    sizes = {
+        "T": forest.roots.size,
+        "N": n,
+        "P": n + 1,
+        "L": forest.lookup_code.size,
+        "C": layout.n_channels,
+        "O": width,
+    }
     for name, (dtype, letters) in FOREST_TYPES.items():
         array, shape = getattr(forest, name), tuple(sizes[letter] for letter in letters)
         expect(array.dtype == np.dtype(dtype), f"{name} has type {array.dtype}, not {np.dtype(dtype)}")
@@ -128,26 +107,36 @@ def check_shapes(forest: Forest, layout: Layout) -> None:
 
 
 def check_links(forest: Forest) -> None:
-    """Every node but the root has one parent before it: in breadth-first order, children follow one another."""
-    expect(forest.roots[0] == 0, f"the root is node {forest.roots[0]}, not 0")
+    """Every node but the roots has one parent before it: in breadth-first order, children follow one another."""
+    roots, n = forest.roots.astype(np.int64), forest.n_nodes
+    expect(roots.size > 0, "there are no roots")
+    expect(roots[0] == 0, f"the root is node {roots[0]}, not 0")
+    expect((np.diff(roots, append=n) > 0).all(), "the roots do not ascend")
     known = (forest.kind == Test.LEAF) | (forest.kind == Test.THRESHOLD) | (forest.kind == Test.LOOKUP)
     expect(known.all(), "a node has an unknown kind")
     leaf = forest.kind == Test.LEAF
     for name, blank in BLANK:
         expect((getattr(forest, name)[leaf] == blank).all(), f"a leaf has {name} other than {blank}")
-    family = Family.of(forest)
+    expect((forest.n_children[~leaf] >= 2).all(), "a test has fewer than two children")
+    family = Family.of(forest.n_children, roots)
     inner, count = family.inner, family.count
-    expect((count >= 2).all(), "a test has fewer than two children")
     expect((count[forest.kind[inner] == Test.THRESHOLD] == 2).all(), "a threshold has other than two children")
-    first = 1 + family.start
+    expect(count.sum() == family.below.size, "the children are not all nodes but the roots")
+    first = family.below[family.start]
     expect((forest.first_child[inner] == first).all(), "children are not in breadth-first order")
-    expect(1 + count.sum() == forest.n_nodes, "the children are not all nodes but the root")
     expect((first > inner).all(), "a child comes before its parent")
+    parent = np.repeat(inner, count)
     expect(
-        forest.parent[0] == -1 and (forest.parent[1:] == np.repeat(inner, count)).all(), "parents differ from children"
+        (forest.parent[roots] == -1).all() and (forest.parent[family.below] == parent).all(),
+        "parents differ from children",
     )
+    tree = np.repeat(np.arange(roots.size), np.diff(roots, append=n))
+    expect((tree[family.below] == tree[parent]).all(), "a child is in another tree than its parent")
     depth = forest.depth.astype(np.int64)
-    expect(depth[0] == 0 and (depth[1:] == depth[forest.parent[1:]] + 1).all(), "a depth is not its parent's plus 1")
+    expect(
+        (depth[roots] == 0).all() and (depth[family.below] == depth[parent] + 1).all(),
+        "a depth is not its parent's plus 1",
+    )
 
 
 def check_feature(feature: Feature) -> None:
@@ -210,10 +199,10 @@ def check_stats(forest: Forest, layout: Layout, family: Family) -> None:
     counts = stats if layout.counts else stats[:, [0, *([layout.rows] if layout.rows > 0 else [])]]
     expect((counts >= 0).all(), "a count is negative")
     if family.inner.size:
-        total = np.add.reduceat(stats[1:], family.start, axis=0)
+        total = np.add.reduceat(stats[family.below], family.start, axis=0)
         expect((total == stats[family.inner]).all(), "the stats of a node are not the sum of its children's")
         if max(int(stats.max()), -int(stats.min())) * int(family.count.max()) >= 2**63:
-            rough = np.add.reduceat(stats[1:].astype(np.float64), family.start, axis=0)
+            rough = np.add.reduceat(stats[family.below].astype(np.float64), family.start, axis=0)
             expect((np.abs(rough - stats[family.inner]) < WRAP).all(), "the stats of the children of a node overflow")
     for o in range(layout.n_outputs if layout.counts else 0):
         each = stats[:, layout.output(o)]
@@ -222,20 +211,10 @@ def check_stats(forest: Forest, layout: Layout, family: Family) -> None:
     weight, rows = layout.weight(stats.T), layout.count(stats.T)
     expect(((weight > 0) == (rows > 0)).all(), "a node has rows without weight, or weight without rows")
     expect((rows <= weight).all(), "a node has more rows than units of weight")
-    expect(weight[0] > 0, "the root has no weight")
-    above = forest.kind[forest.parent[1:]]
-    expect((weight[1:][above != Test.LOOKUP] > 0).all(), "a branch of a threshold has no weight")
+    expect((weight[forest.roots] > 0).all(), "the root has no weight")
+    above = forest.kind[forest.parent[family.below]]
+    expect((weight[family.below][above != Test.LOOKUP] > 0).all(), "a branch of a threshold has no weight")
     expect((weight[family.inner] > 0).all(), "a test has no weight")
-
-
-def known_branches(forest: Forest) -> NDArray[np.bool_]:
-    """Whether some known value leads from its parent to a node, bool (N,); true of the root."""
-    known = np.ones(forest.n_nodes, bool)
-    known[1:] = forest.kind[forest.parent[1:]] != Test.LOOKUP
-    owner = np.repeat(np.arange(forest.n_nodes), np.diff(forest.lookup_ptr))
-    known[forest.first_child[owner] + forest.lookup_branch] = True
-    known[forest.first_child[np.flatnonzero(forest.low == np.inf)] + 1] = False
-    return known
 
 
 def check_branches(forest: Forest, layout: Layout, family: Family) -> None:
@@ -252,14 +231,12 @@ def check_branches(forest: Forest, layout: Layout, family: Family) -> None:
     weight, rows = layout.weight(forest.stats.T), layout.count(forest.stats.T)
     unmet = forest.met_missing[inner] == 0
     expect(
-        (forest.missing[inner] == family.largest(weight[1:]))[unmet].all(),
+        (forest.missing[inner] == family.largest(weight))[unmet].all(),
         "missing is not the child of larger weight where no row was missing",
     )
-    heaviest = family.largest(np.where(known, weight, -1)[1:])
+    heaviest = family.largest(np.where(known, weight, -1))
     unseen = forest.unseen[inner]
-    expect(
-        ((unseen == heaviest) | (unseen == family.largest(rows[1:]))).all(), "unseen is not the child of larger weight"
-    )
+    expect(((unseen == heaviest) | (unseen == family.largest(rows))).all(), "unseen is not the child of larger weight")
 
 
 def check_values(forest: Forest, layout: Layout, family: Family, clipped: bool) -> None:
@@ -275,16 +252,19 @@ def check_values(forest: Forest, layout: Layout, family: Family, clipped: bool) 
     share = forest.stats[full, : sum(layout.sizes)] / weight[full, None]
     counted = (value[full] == share).all()
     if clipped and layout.sizes == (2,) and not counted:
-        check_clipped(value, share[:, 1])
+        check_clipped(value, share[:, 1], np.searchsorted(full, forest.roots), forest.roots)
     else:
         expect(counted, "a share of a class is not that of its counts")
 
 
-def check_clipped(value: NDArray[np.float64], share: NDArray[np.float64]) -> None:
-    """Shares of two classes under monotone constraints (N, 2) beside those of the second class as counted (n,)."""
+def check_clipped(value: NDArray[np.float64], share: NDArray[np.float64], places: Any, roots: Any) -> None:
+    """Shares of two classes under monotone constraints (N, 2) beside those of the second class as counted (n,).
+
+    ``places`` (T,) are those of the roots among the counted.
+    """
     second = value[:, 1]
     expect((value[:, 0] == 1.0 - second).all(), "the shares of two classes do not add up to 1")
-    expect(second[0] == share[0], "the share of a class in the root is not that of its counts")
+    expect((second[roots] == share[places]).all(), "the share of a class in the root is not that of its counts")
     within = (second >= share.min()) & (second <= share.max())
     expect(within.all(), "a share of a class is beyond those of all nodes")
 
@@ -293,8 +273,8 @@ def check_means(value: NDArray[np.float64], family: Family) -> None:
     """A mean lies between those of the children, clipped by monotone constraints or not, but for rounding."""
     if not family.inner.size:
         return
-    lowest = np.minimum.reduceat(value[1:], family.start, axis=0)
-    highest = np.maximum.reduceat(value[1:], family.start, axis=0)
+    lowest = np.minimum.reduceat(value[family.below], family.start, axis=0)
+    highest = np.maximum.reduceat(value[family.below], family.start, axis=0)
     slack = np.abs(value).max(axis=0) * ROUNDING + np.finfo(np.float64).tiny
     mean = value[family.inner]
     with np.errstate(over="ignore"):

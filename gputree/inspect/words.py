@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.learners.base import BaseTree
+from gputree.learners.forest import BaseForest
 
 LIST_WIDTH = 60  # characters that a list of categories may take before the rest is counted
 HARMLESS = "\u200c\u200d"  # joiners, invisible by themselves, that letters and emoji are made of
@@ -151,6 +152,10 @@ def require_tree(model: Any) -> None:
     """Refuse what is no fitted tree of this library."""
     if isinstance(model, type) or not isinstance(model, BaseTree):
         name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        if isinstance(model, BaseForest):
+            raise TypeError(
+                f"{name} is a forest and no tree of gputree; give one of its trees, model.estimators_[0] or on"
+            )
         raise TypeError(
             f"{name} is no tree of gputree; give a fitted DecisionTree* or ExtraTree* of gputree: gputree.from_sklearn "
             "makes one of a tree of scikit-learn, and of a pipeline it is the last step"

@@ -2,10 +2,25 @@
 
 from typing import Any
 
+from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
 from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+from gputree.learners.isolation import IsolationForest
+from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
+from gputree.learners.random_target import RandomTreesEmbedding
 from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 ESTIMATORS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor)
+}
+MODELS: dict[str, Any] = ESTIMATORS | {  # what a model file may hold
+    kind.__name__: kind
+    for kind in (
+        RandomForestClassifier,
+        RandomForestRegressor,
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+        RandomTreesEmbedding,
+        IsolationForest,
+    )
 }

@@ -86,6 +86,10 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
     """Many trees on drawn rows, with features drawn in every node."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = FOREST_CONSTRAINTS
+    _saved: ClassVar[tuple[str, ...]] = (
+        *("seed_", "n_rows_", "bagging_"),
+        *("oob_score_", "oob_errors_", "oob_decision_function_", "oob_prediction_"),
+    )
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:

@@ -7,7 +7,7 @@ import time
 import traceback
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -23,6 +23,7 @@ from gputree.backends.arrays import device_number, on_device, to_host
 from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
+from gputree.core.packed import Meaning, pack, unpack
 from gputree.core.schema import Schema
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Stop
 from gputree.core.target import Target
@@ -89,6 +90,7 @@ class Grower(BaseEstimator):
     """From a table and parameters to a forest; trees and forests say what they make of it."""
 
     _criteria: ClassVar[tuple[str, ...]]
+    _saved: ClassVar[tuple[str, ...]] = ()  # what a model file keeps of a fit beside the trees, where there is any
     _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
 
     def _fit_info(self, begin: float, ready: Prepared) -> FitInfo:
@@ -270,6 +272,24 @@ class Grower(BaseEstimator):
         """SHA-256 of the fitted arrays as hex: equal on every device for the same data, parameters and seed."""
         check_is_fitted(self, "forest_")
         return self.forest_.fingerprint()
+
+    def _meaning(self) -> Meaning:
+        """What the arrays of the forest mean."""
+        return Meaning(self.layout_, self.schema_, CRITERIA[self.criterion])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle and copies keep: of the forest only what the rest of it does not give."""
+        state = dict(super().__getstate__())
+        if "forest_" in state:
+            with suppress(ValueError, IndexError, AttributeError):  # a forest that was changed by hand stays whole
+                state["forest_"] = pack(self.forest_, self._meaning())
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The model again, its forest whole."""
+        super().__setstate__(state)
+        if isinstance(state.get("forest_"), dict):
+            self.forest_ = unpack(state["forest_"], self._meaning())
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a forest."""

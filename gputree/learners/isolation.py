@@ -63,14 +63,7 @@ def draws_of_a_tree(max_samples: Any, n: int) -> int:
         return min(AUTO_ROWS, n)
     if not isinstance(max_samples, Integral):
         return max(1, int(max_samples * n))
-    size = int(max_samples)
-    if size > n:
-        warnings.warn(
-            f"max_samples ({size}) is greater than the total number of samples ({n}). max_samples will be set "
-            "to n_samples for estimation.",
-            stacklevel=9,  # the caller of fit
-        )
-    return min(size, n)
+    return min(int(max_samples), n)
 
 
 class IsolationForest(OutlierMixin, RandomTrees):
@@ -132,6 +125,7 @@ class IsolationForest(OutlierMixin, RandomTrees):
     min_impurity_decrease: ClassVar[float] = 0.0
     categorical_split: ClassVar[str] = "binary"
     max_bins: ClassVar[str] = "auto"
+    _saved: ClassVar[tuple[str, ...]] = (*RandomTrees._saved, "max_samples_", "estimators_features_", "offset_")
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{
             name: FOREST_CONSTRAINTS[name]
@@ -196,6 +190,12 @@ class IsolationForest(OutlierMixin, RandomTrees):
         self
         """
         super().fit(X, None, sample_weight)
+        if isinstance(self.max_samples, Integral) and self.max_samples > self.max_samples_:
+            warnings.warn(
+                f"max_samples ({self.max_samples}) is greater than the total number of samples ({self.max_samples_}). "
+                "max_samples will be set to n_samples for estimation.",
+                stacklevel=2,
+            )
         self.offset_ = -0.5  # the score of a row whose depth is that of an average search
         if not isinstance(self.contamination, str):
             self.offset_ = float(np.percentile(self._scores(X), 100.0 * self.contamination))

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from gputree.backends.arrays import to_host
 from gputree.core.criteria import Criterion
+from gputree.core.forest import Test
 from gputree.core.keys import Stream, draw, unit
 from gputree.core.schema import Schema
 from gputree.core.target import Target, sum_target
@@ -211,10 +212,21 @@ class RandomTreesEmbedding(TransformerMixin, RandomTrees):
         float64 csr matrix or array (n_rows, leaves of all trees)
         """
         super().fit(X, None, sample_weight)
-        self.one_hot_encoder_ = OneHotEncoder(sparse_output=self.sparse_output)
-        leaves = self.one_hot_encoder_.fit_transform(to_host(self.apply(X)))
-        self._n_features_out = leaves.shape[1]
-        return leaves
+        return self.one_hot_encoder_.transform(to_host(self.apply(X)))
+
+    @property
+    def one_hot_encoder_(self) -> Any:
+        """What turns leaves into columns: every leaf has a row of the fit, so the trees tell them."""
+        check_is_fitted(self, "forest_")
+        trees = (self.forest_.tree(t) for t in range(self.forest_.roots.size))
+        leaves = [np.flatnonzero(tree.kind == Test.LEAF) for tree in trees]
+        encoder = OneHotEncoder(categories=leaves, sparse_output=self.sparse_output)
+        return encoder.fit([[own[0] for own in leaves]])
+
+    @property
+    def _n_features_out(self) -> int:
+        """Columns of `transform`, for names of columns."""
+        return int(self.forest_.n_leaves)
 
     def transform(self, X: Any) -> Any:
         """1 where a row is in a leaf.

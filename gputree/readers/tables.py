@@ -96,6 +96,18 @@ def load_model(path: str, table: str | None = None) -> Any:
     raise InputError(f"{path} is no model file; `gputree fit` makes one from a table")
 
 
+def tree_of(model: Any, number: int | None) -> Any:
+    """The tree whose rules are printed: a model that is one, or one of a forest, None where no number is given."""
+    if not hasattr(model, "estimators_"):
+        if number is not None:
+            raise InputError(f"--tree {number} chooses a tree of a forest, and a {type(model).__name__} is one tree")
+        return model
+    n_trees = len(model.estimators_)
+    if number is not None and not 0 <= number < n_trees:
+        raise InputError(f"--tree {number} is none of the {n_trees} trees; they are 0 to {n_trees - 1}")
+    return None if number is None else model.estimators_[number]
+
+
 def other_column(path: str, features: list[str]) -> str:
     """The only column of a table that is no feature."""
     others = [name for name in column_names(path) if name not in features]

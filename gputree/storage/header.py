@@ -16,8 +16,9 @@ from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.target import Layout
 from gputree.inspect.check import expect
 from gputree.inspect.values import brief, decode, encode, is_portable, object_array
-from gputree.learners import ESTIMATORS
+from gputree.learners import MODELS
 from gputree.learners.progress import FitInfo
+from gputree.storage.fitted import add_fitted, describe_fitted
 from gputree.storage.record import each, only, part, typed
 from gputree.storage.upgrade import FORMAT, Arrays
 
@@ -25,19 +26,19 @@ LABELS = "biufUSmM"  # kinds of class arrays that are members; those of objects 
 FIELDS = frozenset(
     {
         *("format", "gputree", "estimator", "parameters", "features", "named", "layout", "weight_unit"),
-        *("max_features", "fit_info"),
+        *("max_features", "fit_info", "fitted"),
     }
 )
 CLASS_FIELDS = frozenset({"classes", "list_of_classes"})
 
 
 def describe(model: Any, arrays: Arrays) -> dict[str, Any]:
-    """The header of a fitted model; adds its labels to the arrays.
+    """The header of a fitted model; adds its labels and what it keeps of its fit to the arrays.
 
     Raises
     ------
     TypeError
-        If a parameter, a category or a label has a type that JSON cannot hold; the message names it.
+        If a parameter, a category, a label or an attribute has a type that JSON cannot hold; the message names it.
     """
     header = {
         "format": FORMAT,
@@ -50,6 +51,7 @@ def describe(model: Any, arrays: Arrays) -> dict[str, Any]:
         "weight_unit": model.weight_unit_,
         "max_features": int(model.max_features_),
         "fit_info": asdict(model.fit_info_),
+        "fitted": describe_fitted(model, arrays),
     }
     if model.layout_.counts:
         several = isinstance(model.classes_, list)
@@ -81,7 +83,7 @@ def label_entry(o: int, labels: NDArray[Any], arrays: Arrays) -> Any:
 
 
 def read_model(header: dict[str, Any], arrays: Arrays) -> Any:
-    """The model but for its forest; takes its labels out of the arrays.
+    """The model but for its forest; takes its labels and what it keeps of its fit out of the arrays.
 
     Raises
     ------
@@ -105,6 +107,7 @@ def read_model(header: dict[str, Any], arrays: Arrays) -> Any:
     expect(1 <= model.max_features_ <= model.n_features_in_, f"its max_features is {brief(model.max_features_)}")
     model.n_outputs_ = model.layout_.n_outputs
     model.fit_info_ = read_fit_info(part(header, "fit_info", dict))
+    add_fitted(model, part(header, "fitted", dict), arrays)
     counts = model.layout_.counts
     expect(("classes" in header) == counts == hasattr(model, "predict_proba"), "its estimator and its layout differ")
     if counts:
@@ -115,10 +118,10 @@ def read_model(header: dict[str, Any], arrays: Arrays) -> Any:
 def read_estimator(header: dict[str, Any]) -> Any:
     """The estimator with its parameters, not fitted."""
     name = part(header, "estimator", str)
-    expect(name in ESTIMATORS, f"its estimator {brief(name)} is unknown; known are {', '.join(ESTIMATORS)}")
+    expect(name in MODELS, f"its estimator {brief(name)} is unknown; known are {', '.join(MODELS)}")
     parameters = {name: decode(value) for name, value in part(header, "parameters", dict).items()}
-    only(parameters, set(ESTIMATORS[name]().get_params()), f"the parameters of {name}")
-    model = ESTIMATORS[name](**parameters)
+    only(parameters, set(MODELS[name]().get_params()), f"the parameters of {name}")
+    model = MODELS[name](**parameters)
     model._check_parameters()
     return model
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gputree.inspect.check import expect
 from gputree.storage.record import each, part
 
-FORMAT = 2
+FORMAT = 3
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 Parts: TypeAlias = tuple[dict[str, Any], Arrays]
@@ -91,4 +91,10 @@ def plain(arrays: Arrays, name: str, kind: str, axes: int = 1) -> NDArray[Any]:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-STEPS: dict[int, Callable[[dict[str, Any], Arrays], Parts]] = {1: from_1}
+def from_2(header: dict[str, Any], arrays: Arrays) -> Parts:
+    """Format 3 adds forests, which keep more of their fit, and forests without what follows from the rest."""
+    expect("fitted" not in header, "its header has the unknown field 'fitted'")
+    return {**header, "format": 3, "fitted": {}}, arrays
+
+
+STEPS: dict[int, Callable[[dict[str, Any], Arrays], Parts]] = {1: from_1, 2: from_2}
