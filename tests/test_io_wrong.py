@@ -231,20 +231,31 @@ def member(name: str, make: Callable[[NDArray[Any]], NDArray[Any]]) -> Change:
     return array(f"fitted/{name}.npy", make)
 
 
+def no_sizes(found: Parts) -> None:
+    del found[1]["fitted/bagging_.sizes.npy"]
+
+
 FORESTS: list[tuple[str, Change, str]] = [
     ("forest", header("fitted", "more_", to=1), "a RandomForestClassifier keeps no 'more_' of its fit"),
     ("regressor", header("fitted", "seed_", to=1), "a DecisionTreeRegressor keeps no 'seed_' of its fit"),
     ("forest", drop("fitted", "seed_"), "a RandomForestClassifier needs seed_, and the file has none"),
-    ("forest", drop("fitted", "bagging_"), "needs bagging_, and the file has none"),
+    ("forest", several(drop("fitted", "bagging_"), no_sizes), "needs bagging_, and the file has none"),
     ("forest", header("fitted", "seed_", to="x"), "the seed is 'x', which is no int"),
     ("forest", header("fitted", "seed_", to=-1), "the seed is -1, and seeds are 0 to 4294967295"),
     ("forest", header("fitted", "n_rows_", to=7), "the bags are of other rows than 7"),
-    ("forest", header("fitted", "bagging_", to=None), "the fit had 120 rows, and a tree has others"),
-    ("forest", header("fitted", "bagging_", to=3), "bagging_ is 3, which is no Bagging"),
+    (
+        "forest",
+        several(header("fitted", "bagging_", to=None), no_sizes),
+        "the fit had 120 rows, and a tree has others",
+    ),
+    ("forest", several(header("fitted", "bagging_", to=3), no_sizes), "bagging_ is 3, which is no Bagging"),
     ("extra forest", header("fitted", "n_rows_", to=121), "the fit had 121 rows, and a tree has others"),
-    ("forest", header(*BAGS, "size", to=119), "a tree has other draws than 119"),
-    ("forest", header(*BAGS, "size", to=0), "a bag has 0 draws"),
-    ("forest", header(*BAGS, "size", to=1.0), "'size' is 1.0, which is no int"),
+    ("forest", member("bagging_.sizes", lambda a: a - 1), "a tree has other draws than 119"),
+    ("forest", member("bagging_.sizes", lambda a: a * 0), "a bag has [0] draws"),
+    ("forest", member("bagging_.sizes", lambda a: np.stack([a, a])), "the draws of a bag are no list of numbers"),
+    ("forest", member("bagging_.sizes", lambda a: np.append(a, a)), "drawn from 2 strata, and the rows have one"),
+    ("forest", header(*BAGS, "replace", to=1), "whether rows are drawn again is 1, which is no bool"),
+    ("forest", header(*BAGS, "labels", to=[0]), "rows are drawn from strata that are not there"),
     ("forest", header(*BAGS, "more", to=0), "the fields of bagging_ are not those of this format: unknown 'more'"),
     ("forest", header(*BAGS, "kept", to=[1, 2]), "the rows that bags draw from are no list of numbers"),
     ("forest", several(header(*BAGS, "n_rows", to=9), header("fitted", "n_rows_", to=9)), "and a tree has more"),
