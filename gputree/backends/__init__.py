@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from gputree.backends.protocol import Backend
 
-DEVICES = ("auto", "cpu", "cuda")
+DEVICES = ("auto", "cpu", "numpy", "jit", "cuda")
+JIT_CELLS = 1 << 20  # rows x columns x trees from which compiled kernels pay for their loading (measured)
 AUTO_CELLS = 1 << 22  # rows x columns from which "auto" asks for a GPU: below, the CPU is done before one has started
 
 
@@ -23,10 +24,11 @@ class Availability:
     reason: str
 
 
-def choose(device: str, work: int, near: int | None = None) -> Backend:
-    """The backend for a device name and an amount of work in cells (rows x columns).
+def choose(device: str, work: int, near: int | None = None, n_jobs: int | None = None) -> Backend:
+    """The backend for a device name and an amount of work in cells (rows x columns x trees).
 
     ``near`` is the number of the CUDA device that holds the data, if one does: then "auto" and "cuda" mean that one.
+    "cpu" is NumPy for little work and where Numba is not installed, else compiled kernels in ``n_jobs`` threads.
 
     "auto" takes ``GPUTREE_DEVICE`` where it is set. Every backend gives the same bits: the choice only shows in time.
 
@@ -42,16 +44,36 @@ def choose(device: str, work: int, near: int | None = None) -> Backend:
     wanted, source = wanted_device(device)
     small = work < AUTO_CELLS and near is None
     if wanted == "cpu" or (wanted == "auto" and (small or importlib.util.find_spec("cupy") is None)):
-        return Oracle()
+        return choose_cpu(work, n_jobs)
+    if wanted in ("numpy", "jit"):
+        return Oracle() if wanted == "numpy" else open_jit(n_jobs)
     from gputree.backends.cuda import open_cuda
 
     try:
         return open_cuda(wanted if ":" in wanted else "cuda" if near is None else f"cuda:{near}")
     except RuntimeError as error:
         if wanted == "auto":
-            return Oracle(note=f"CuPy is installed, but {error}")
+            return choose_cpu(work, n_jobs, f"CuPy is installed, but {error}")
         remedy = "unset it, or set it to auto or cpu" if source else "use device='cpu' or 'auto'"
         raise RuntimeError(f"device={wanted!r}{source} cannot be used: {error}; {remedy}") from error
+
+
+def choose_cpu(work: int, n_jobs: int | None = None, note: str = "") -> Backend:
+    """NumPy, or compiled kernels where they are installed and worth it."""
+    from gputree.backends.oracle import Oracle
+
+    if work < JIT_CELLS or importlib.util.find_spec("numba") is None:
+        return Oracle(note)
+    return open_jit(n_jobs, note)
+
+
+def open_jit(n_jobs: int | None, note: str = "") -> Backend:
+    """Compiled kernels in threads."""
+    if importlib.util.find_spec("numba") is None:
+        raise RuntimeError("device='jit' needs Numba, which is not installed: pip install gputree[cpu]")
+    from gputree.backends.jit import Jit
+
+    return Jit(n_jobs, note)
 
 
 def wanted_device(device: str) -> tuple[str, str]:
@@ -59,22 +81,24 @@ def wanted_device(device: str) -> tuple[str, str]:
     given = os.environ.get("GPUTREE_DEVICE") if device == "auto" else None
     source = " (from the environment variable GPUTREE_DEVICE)" if given else ""
     wanted = given or device
-    if not re.fullmatch(r"auto|cpu|cuda(:[0-9]+)?", wanted):
-        raise ValueError(f"device={wanted!r}{source} must be 'auto', 'cpu', 'cuda' or 'cuda:<number>'")
+    if not re.fullmatch(r"auto|cpu|numpy|jit|cuda(:[0-9]+)?", wanted):
+        raise ValueError(f"device={wanted!r}{source} must be 'auto', 'cpu', 'numpy', 'jit', 'cuda' or 'cuda:<number>'")
     return wanted, source
 
 
-def choose_or_cpu(device: str, work: int, near: int | None = None) -> Backend:
+def choose_or_cpu(device: str, work: int, near: int | None = None, n_jobs: int | None = None) -> Backend:
     """As `choose`, on the CPU where the device is not here: a model predicts wherever it was fitted."""
     try:
-        return choose(device, work, near)
+        return choose(device, work, near, n_jobs)
     except RuntimeError:
-        return choose("cpu", work)
+        return choose("cpu", work, None, n_jobs)
 
 
 def report() -> list[Availability]:
     """Every backend and whether it can run here."""
-    return [Availability("numpy", "cpu", True, ""), report_cuda()]
+    numba = importlib.util.find_spec("numba") is not None
+    jit = Availability("jit", "cpu", numba, "" if numba else "Numba is not installed: pip install gputree[cpu]")
+    return [Availability("numpy", "cpu", True, ""), jit, report_cuda()]
 
 
 def report_cuda() -> Availability:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.host import found_of, layout_of, meaning_of, rules_of, source_of, subtrees_of, tests_of
+from gputree.backends.cpu.host import found_of, layout_of, meaning_of, room, rules_of, source_of, subtrees_of, tests_of
 from gputree.backends.cpu.module import load_module
 from gputree.backends.oracle import Oracle
 from gputree.backends.oracle import Table as OracleTable
@@ -71,7 +71,7 @@ def marks() -> dict[str, Any]:
         structref.define_attributes(kind)
         return cls
 
-    kernel = numba.njit(nogil=True, error_model="numpy")
+    kernel = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
     return {
         "kernel": kernel,
         "entry": numba.njit(nogil=True, error_model="numpy", cache=True),
@@ -146,7 +146,10 @@ class Jit(Oracle):
 
     def search(self, table: OracleTable, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """Count and search some features of a slot at a time."""
-        shard, features = table.shard, np.ascontiguousarray(table.features)
+        shard, features = (
+            table.shard,
+            np.array(table.features, order="C"),
+        )  # Numba would compile once more for other arrays
         k, m = features.shape
         layout = layout_of(shard.target.layout, search.limits)
         width = int(shard.codes.n_codes.max(initial=0)) + 1
@@ -164,7 +167,8 @@ class Jit(Oracle):
         run = kernels(search.criterion).search_items
 
         def work(piece: NDArray[np.int64]) -> Any:
-            return run((source, layout, meaning, rules), piece, given, features, (figures, tests), (CHUNK, block))
+            own = room(shard.codes, layout, block, CHUNK, block)
+            return run((source, layout, meaning, rules, *own), piece, given, features, (figures, tests))
 
         lookups = np.concatenate([np.zeros((0, 3), np.int64), *self.each(work, self.pieces(items, 3))])
         return found_of(figures, tests, features, lookups)
@@ -195,7 +199,9 @@ class Jit(Oracle):
         run = kernels(growth.search.criterion).finish_slots
 
         def work(piece: NDArray[np.int64]) -> Any:
-            return piece, run((source, layout, meaning, rules), piece, given)
+            most = int((piece[:, 3] - piece[:, 2]).max())
+            own = room(shard.codes, layout, len(shard.codes.columns), most, 1)
+            return piece, run((source, layout, meaning, rules, *own), piece, given)
 
         return subtrees_of(self.each(work, self.pieces(items, 2)), shard, slots, first)
 

@@ -174,6 +174,10 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
             raise ValueError("Out of bag estimation only available if bootstrap=True")
         return super()._prepare(X, y, sample_weight)
 
+    def _cells(self, rows: Rows) -> int:
+        """Of all trees."""
+        return super()._cells(rows) * int(self.n_estimators)
+
     def _rows(
         self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
     ) -> Rows:

@@ -117,8 +117,12 @@ class Grower(BaseEstimator):
         criterion = CRITERIA[self.criterion]
         rows = self._rows(matrix, labels, weight, criterion)
         recipe = self._recipe(criterion, rows, self.schema_)
-        backend = choose(self.device, rows.X.shape[0] * rows.X.shape[1], near(rows.X))
+        backend = choose(self.device, self._cells(rows), near(rows.X), getattr(self, "n_jobs", None))
         return Prepared(backend, recipe, rows)
+
+    def _cells(self, rows: Rows) -> int:
+        """How much work a fit is: rows x columns x trees."""
+        return int(rows.X.shape[0]) * int(rows.X.shape[1])
 
     def _finish(self, ready: Prepared, work: Callable[[Prepared], None]) -> Prepared:
         """Do what a fit does on its backend; "auto" does it on the CPU where the device fails. Gives what was used."""
@@ -129,7 +133,7 @@ class Grower(BaseEstimator):
         except DeviceError as error:
             if wanted_device(self.device)[0] != "auto":
                 raise
-            backend = choose("cpu", 0)
+            backend = choose("cpu", self._cells(ready.rows), None, getattr(self, "n_jobs", None))
             backend.note = f"{ready.backend.device} was tried, but {error}"
         again = replace(ready, backend=backend)
         work(again)
@@ -259,14 +263,15 @@ class Grower(BaseEstimator):
 
     def _predicted(self, X: Any, work: Callable[[Backend, Any], NDArray[Any]]) -> NDArray[Any]:
         """What some work on rows gives; "auto" does it on the CPU where the device fails."""
-        backend = choose_or_cpu(self.device, X.shape[0] * X.shape[1], near(X))
+        cells, n_jobs = X.shape[0] * X.shape[1] * self.forest_.roots.size, getattr(self, "n_jobs", None)
+        backend = choose_or_cpu(self.device, cells, near(X), n_jobs)
         try:
             with released(backend):
                 return work(backend, X if backend.device != "cpu" else to_host(X))
         except DeviceError:
             if wanted_device(self.device)[0] != "auto":
                 raise
-        return work(choose("cpu", 0), to_host(X))
+        return work(choose("cpu", cells, None, n_jobs), to_host(X))
 
     def fingerprint(self) -> str:
         """SHA-256 of the fitted arrays as hex: equal on every device for the same data, parameters and seed."""

@@ -208,6 +208,10 @@ class IsolationForest(OutlierMixin, RandomTrees):
         """Depth limit of the trees, ceil(log2) of their rows."""
         return max(1, (self.max_samples_ - 1).bit_length())
 
+    def _cells(self, rows: Rows) -> int:
+        """Of the drawn rows."""
+        return self.max_samples_ * int(rows.X.shape[1]) * self.n_estimators
+
     def _rows(
         self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
     ) -> Rows:

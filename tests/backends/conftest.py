@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.cuda import Cuda, open_cuda
 from gputree.backends.gpu.driver import Driver
+from gputree.backends.jit import Jit
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, Bags, CodeSpec
 from gputree.core.criteria import CRITERIA
@@ -33,6 +34,7 @@ def emulated(checked: bool) -> Backend:
 
 BACKENDS: dict[str, Callable[[], Backend]] = {
     "numpy": Oracle,
+    "jit": lambda: Jit(2),
     "emulated": lambda: emulated(checked=False),
     "checked": lambda: emulated(checked=True),
     "cuda": lambda: open_cuda("cuda"),

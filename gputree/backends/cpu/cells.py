@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy import int64, uint32, uint64
 from numpy.typing import NDArray
 
@@ -44,6 +45,22 @@ def load(source: Source, part: Part, first: int, n: int, feature: NDArray[int64]
             column, f = part.column[j], feature[j]
             for i in range(block, min(block + ROWS, n)):
                 column[i] = codes[row[i], f]
+
+
+@kernel
+def copy(into: NDArray[Any], array: NDArray[Any]) -> None:
+    """Fill an array with the first numbers of another; a loop, because Numba compiles slices for seconds."""
+    for i in range(into.size):
+        into[i] = array[i]
+
+
+@kernel
+def permute(array: NDArray[Any], order: NDArray[uint32]) -> None:
+    """Put an array into an order."""
+    old = np.empty(array.size, array.dtype)
+    copy(old, array)
+    for i in range(array.size):
+        array[i] = old[order[i]]
 
 
 @kernel

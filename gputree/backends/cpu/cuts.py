@@ -143,19 +143,20 @@ def scan_cuts(job: Job, node: Node, feature: int, table: NDArray[int64], cells: 
     known = 1 if scratch.code[0] == 0 else 0
     found = -1
     for family in range(1 + known):
-        scratch.left[:] = 0
+        for c in range(scratch.left.size):
+            scratch.left[c] = 0
         if family == 1:
-            take_cells(job, table, 0, 1)
-        missing = 1 - family if known else _NOT_MET
+            take_cells(job, table, int64(0), int64(1))
+        missing = int64(1 - family if known else _NOT_MET)
         for i in range(known, cells - 1):
             take_cells(job, table, i, i + 1)
             if drawn_point and not (scratch.value[i] <= point < scratch.value[i + 1]):
                 continue
             if consider(job, node, feature, scratch.code[i], missing):
                 found = i
-        if family == 0 and known and cells > 1:
+        if family == 0 and known and cells > 1 and job.rules.missing_alone:
             take_cells(job, table, cells - 1, cells)
-            if consider(job, node, feature, scratch.code[cells - 1], 1):
+            if consider(job, node, feature, scratch.code[cells - 1], missing):
                 found = cells - 1
     return found
 

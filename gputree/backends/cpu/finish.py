@@ -9,7 +9,7 @@ import numpy as np
 from numpy import float64, int32, int64, uint64
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cells import load, rows_of, weight_of
+from gputree.backends.cpu.cells import copy, load, permute, rows_of, weight_of
 from gputree.backends.cpu.cuts import BRANCHES, CELLS, CUT, FEATURE, GAIN, KIND, LOOKUP, LOW, MISSING, SCORE
 from gputree.backends.cpu.formulas import gt_decrease
 from gputree.backends.cpu.marks import entry, kernel, record
@@ -45,7 +45,8 @@ def longer(array: NDArray[int64], need: int) -> NDArray[int64]:
     if need <= array.shape[0]:
         return array
     room = np.empty((max(need, 2 * array.shape[0]), array.shape[1]), array.dtype)
-    room[: array.shape[0]] = array
+    for i in range(array.shape[0]):
+        copy(room[i], array[i])
     return room
 
 
@@ -75,7 +76,7 @@ def next_features(job: Job, key: uint64, tried: int, last: tuple[uint64, int]) -
     """
     scratch, n_features = job.scratch, job.meaning.n_codes.size
     turn = min(job.rules.turn, n_features - tried)
-    rank, feature, size = scratch.rank, scratch.feature, 0
+    rank, feature, size = scratch.rank, scratch.feature, int64(0)
     for f in range(n_features):
         h = drawn(key, FEATURE_STREAM, uint64(f))
         if tried and not after(h, f, last[0], last[1]):
@@ -97,7 +98,7 @@ def next_features(job: Job, key: uint64, tried: int, last: tuple[uint64, int]) -
 @kernel
 def sink(rank: NDArray[uint64], feature: NDArray[int64], h: uint64, f: int, size: int) -> int:
     """The place that a feature takes when the top of the heap is given up for it."""
-    i = 0
+    i = int64(0)
     while 2 * i + 1 < size:
         child = 2 * i + 1
         if child + 1 < size and after(rank[child + 1], feature[child + 1], rank[child], feature[child]):
@@ -119,7 +120,7 @@ def best_test(job: Job, node: Node, span: tuple[int, int]) -> bool:
             search_part(job, node, f, f, span)
             keep_better(job)
         return scratch.figures[1, SCORE] > -math.inf
-    tried = 0
+    tried = int64(0)
     last = (uint64(0), int64(-1))
     while tried < n_features and scratch.figures[1, SCORE] == -math.inf:
         size = next_features(job, node.key, tried, last)
@@ -181,15 +182,17 @@ def regroup(job: Job, span: tuple[int, int], size: NDArray[int64]) -> None:
     column, at = part.column[job.scratch.test[1, FEATURE]], part.at
     first, stop = span
     branch, cut, lookup = job.scratch.branch, job.scratch.test[1, CUT], job.scratch.test[1, KIND] == LOOKUP
-    size[:] = 0
+    place = np.zeros(size.size + 1, int64)
     for i in range(first, stop):
         code = int64(column[at[i]])
         b = branch_of(job, code) if lookup or code == 0 else int64(code > cut)
         branch[i] = int32(b)
-        size[b] += 1
-    place = np.cumsum(size) - size + first
+        place[b + 1] += 1
+    for b in range(size.size):
+        size[b] = place[b + 1]
+        place[b + 1] += place[b]
     for i in range(first, stop):
-        order[place[branch[i]]] = i
+        order[first + place[branch[i]]] = i
         place[branch[i]] += 1
     move(part.at, order, first, stop)
     move(part.weight, order, first, stop)
@@ -204,7 +207,8 @@ def regroup(job: Job, span: tuple[int, int], size: NDArray[int64]) -> None:
 @kernel
 def move(array: NDArray[int64], order: NDArray[int64], first: int, stop: int) -> None:
     """Put a range of an array into an order."""
-    old = array[first:stop].copy()
+    old = np.empty(stop - first, array.dtype)
+    copy(old, array[first:stop])
     for i in range(first, stop):
         array[i] = old[order[i] - first]
 
@@ -216,12 +220,13 @@ def add_children(job: Job, grown: Grown, parent: int, span: tuple[int, int], siz
     key, first = grown.key[parent, 0], span[0]
     for b in range(size.size):
         child = first_child + b
-        grown.node[child, :] = 0
+        for c in range(STATS, grown.node.shape[1]):
+            grown.node[child, c] = 0
         grown.node[child, PARENT] = parent
         grown.node[child, DEPTH] = grown.node[parent, DEPTH] + 1
         grown.node[child, FIRST], grown.node[child, STOP] = first, first + size[b]
         grown.key[child, 0] = drawn(key, CHILD_STREAM, uint64(b))
-        grown.bounds[child] = grown.bounds[parent]
+        copy(grown.bounds[child], grown.bounds[parent])
         total = grown.node[child, STATS:]
         add_up(layout, part, total, (first, first + size[b]))
         if layout.rows >= 0:
@@ -241,9 +246,12 @@ def add_up(layout: Layout, part: Part, total: NDArray[int64], span: tuple[int, i
             for i in range(weight.size):
                 total[channel + int64(label[i])] += weight[i]
         else:
-            total[channel] = part.value[o, span[0] : span[1]].sum()
+            value = part.value[o, span[0] : span[1]]
+            for i in range(weight.size):
+                total[channel] += value[i]
     if not layout.counts:
-        total[0] = weight.sum()
+        for i in range(weight.size):
+            total[0] += weight[i]
 
 
 @kernel
@@ -306,7 +314,8 @@ def grow_part(job: Job, grown: Grown, root: int) -> None:
     while top:
         top -= 1
         i = stack[top]
-        total = grown.node[i, STATS:].copy()
+        total = np.empty(grown.node.shape[1] - STATS, int64)
+        copy(total, grown.node[i, STATS:])
         span = (grown.node[i, FIRST], grown.node[i, STOP])
         node = node_of(job.layout, total, grown.key[i, 0], grown.bounds[i, 0], grown.bounds[i, 1])
         if not best_test(job, node, span):
@@ -318,7 +327,9 @@ def grow_part(job: Job, grown: Grown, root: int) -> None:
         for child in range(first_child, grown.used[0]):
             if is_open(job, grown, child, (grown.node[child, FIRST], grown.node[child, STOP])):
                 if top == stack.size:
-                    stack = np.concatenate((stack, stack))
+                    room = np.empty(2 * stack.size, int64)
+                    copy(room[:top], stack)
+                    stack = room
                 stack[top] = child
                 top += 1
 
@@ -334,22 +345,27 @@ def finish_slots(
     holds.
     """
     stats, key, bounds = slots
-    job = job_of(given, given[2][1].size, (items[:, 3] - items[:, 2]).max(), 1)
+    job = job_of(given)
     grown = nothing_grown(STATS + stats.shape[1])
-    make_room(grown, items.shape[0], 0)
+    make_room(grown, items.shape[0], int64(0))
     grown.used[0] = items.shape[0]
-    everything = np.arange(job.meaning.n_codes.size)
+    everything = np.empty(job.meaning.n_codes.size, int64)
+    for f in range(everything.size):
+        everything[f] = f
     for i in range(items.shape[0]):
         slot, first, stop = items[i, 0], items[i, 2], items[i, 3]
         grown.node[i, PARENT], grown.node[i, DEPTH] = -1 - slot, items[i, 1]
         grown.node[i, FIRST], grown.node[i, STOP] = 0, stop - first
-        grown.node[i, STATS:] = stats[slot]
-        grown.key[i, 0], grown.bounds[i] = key[slot], bounds[slot]
+        copy(grown.node[i, STATS:], stats[slot])
+        grown.key[i, 0] = key[slot]
+        copy(grown.bounds[i], bounds[slot])
         load(job.source, job.part, first, stop - first, everything)
         begin = grown.used[0]
         grow_part(job, grown, i)
         put_back(job, first, stop - first)
-        grown.node[begin : grown.used[0], FIRST : STOP + 1] += first
+        for n in range(begin, grown.used[0]):
+            grown.node[n, FIRST] += first
+            grown.node[n, STOP] += first
     return grown.node, grown.key, grown.bounds, grown.test, grown.figures, grown.lookup, grown.used
 
 
@@ -371,10 +387,6 @@ def nothing_grown(width: int) -> Grown:
 def put_back(job: Job, first: int, n: int) -> None:
     """Regroup the rows of the shard as those of the part."""
     source, at = job.source, job.part.at
-    row = source.row[first : first + n].copy()
-    for i in range(n):
-        source.row[first + i] = row[at[i]]
+    permute(source.row[first : first + n], at)
     if source.times.size:
-        times = source.times[first : first + n].copy()
-        for i in range(n):
-            source.times[first + i] = times[at[i]]
+        permute(source.times[first : first + n], at)

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.cpu.cells import WORD
 from gputree.backends.cpu.finish import DEPTH, FIRST, PARENT, STATS, STOP
+from gputree.backends.cpu.records import Layout as Layout_
 from gputree.backends.cpu.walk import Tests
 from gputree.backends.oracle import candidates
 from gputree.backends.protocol import Subtrees
@@ -77,12 +79,45 @@ def rules_of(growth: Growth, layout: Layout) -> tuple[Any, ...]:
         limits.min_rows,
         limits.min_weight,
         limits.max_branches or 0,
+        limits.missing_alone,
         by_mean,
         turn,
         np.iinfo(np.int64).max if stop.max_depth is None else stop.max_depth,
         stop.min_rows,
         float(stop.min_gain),
     )
+
+
+def room(codes: Codes, layout: tuple[Any, ...], features: int, rows: int, tables: int) -> tuple[Any, Any]:
+    """A thread's own part and scratch, for so many rows of so many features, and tables of some at once."""
+    kinds = Layout_(*layout)
+    outputs, widest = kinds.first.size, 1 + int(codes.n_codes.max(initial=0))
+    n_features = codes.n_codes.size
+    part = (
+        np.empty((features, rows), codes.columns[0].dtype if codes.columns else np.uint8),
+        np.empty(rows, np.uint32),
+        np.empty((outputs, rows), np.uint32),
+        np.empty(rows, np.int64),
+        np.empty((outputs, rows), np.int64),
+        np.empty((outputs, rows)),
+    )
+    scratch = (
+        np.zeros((tables, widest * kinds.table), np.int64),
+        np.zeros(widest // WORD + 1, np.uint64),
+        np.empty(widest, np.int64),
+        np.empty(widest, np.int64),
+        np.empty(widest),
+        np.empty(kinds.table, np.int64),
+        np.empty((2, 4)),
+        np.empty((2, 6), np.int64),
+        np.empty((2, widest), np.uint16),
+        np.empty((2, widest), np.uint16),
+        np.empty(n_features, np.uint64),
+        np.empty(n_features, np.int64),
+        np.empty(rows, np.int64),
+        np.empty(rows, np.int32),
+    )
+    return part, scratch
 
 
 def tests_of(forest: Forest) -> tuple[Any, ...]:

@@ -24,7 +24,7 @@ _HERE = Path(__file__).parent
 _CORE = _HERE.parents[1] / "core"
 _OURS = re.compile(r"^from (gputree\.backends\.cpu|__future__)\S* import (\([^)]*\)|.*)\n", re.MULTILINE)
 _CONSTANTS = ("expr", "forest", "keys", "scores", "splits")  # core modules whose constants the kernels import
-_SHARED = ("records", "rows", "encode", "walk")
+_SHARED = ("records", "cells", "rows", "encode", "walk")
 _OF_CRITERION = ("records", "numbers", "formulas", "cells", "cuts", "categories", "search", "finish")
 
 

@@ -61,6 +61,7 @@ class Rules:
     min_rows: int
     min_weight: int
     max_branches: int  # 0 for any number
+    missing_alone: bool  # whether missing against known values is a test
     by_mean: bool  # whether one number tells the target of a category
     turn: int  # features tried at a time
     max_depth: int

@@ -8,6 +8,7 @@ import numpy as np
 from numpy import int32, int64, uint32
 from numpy.typing import NDArray
 
+from gputree.backends.cpu.cells import permute
 from gputree.backends.cpu.marks import entry, kernel
 from gputree.backends.cpu.records import Layout, Source
 
@@ -94,11 +95,3 @@ def regroup_source(source: Source, branch: NDArray[int32], size: NDArray[int64],
     permute(source.row[first : first + n], order)
     if source.times.size:
         permute(source.times[first : first + n], order)
-
-
-@kernel
-def permute(array: NDArray[Any], order: NDArray[uint32]) -> None:
-    """Put an array into an order."""
-    old = array.copy()
-    for i in range(order.size):
-        array[i] = old[order[i]]

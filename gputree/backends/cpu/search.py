@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy import float64, int32, int64, uint16, uint32, uint64
+from numpy import float64, int32, int64, uint64
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.categories import branch_value, search_branches, search_subsets
@@ -14,6 +14,7 @@ from gputree.backends.cpu.cells import (
     DENSE,
     WORD,
     add,
+    copy,
     forget,
     list_counted,
     list_remembered,
@@ -43,12 +44,12 @@ def node_of(layout: Layout, total: NDArray[int64], key: uint64, low: float, high
     """A node's own terms, once for all features: `scan.Nodes.of`."""
     outputs = layout.first.size
     weight = weight_of(layout, total)
-    X, mean, parent = np.empty(layout.n_channels), np.zeros(outputs, int64), np.zeros(outputs)
+    X, mean, parent = np.empty(layout.n_channels), np.empty(outputs, int64), np.empty(outputs)
     scale = 0.0
     for c in range(layout.n_channels):
         X[c] = float64(total[c])
     for o in range(outputs):
-        first = layout.first[o]
+        first, mean[o] = layout.first[o], 0
         if not layout.counts:
             if layout.centred:
                 mean[o] = total[first] // max(weight, 1)
@@ -100,11 +101,11 @@ def keep_better(job: Job) -> None:
         return
     if mine == best and scratch.test[0, FEATURE] > scratch.test[1, FEATURE]:
         return
-    scratch.figures[1, :] = scratch.figures[0, :]
-    scratch.test[1, :] = scratch.test[0, :]
-    cells = scratch.test[0, CELLS]
-    scratch.look_code[1, :cells] = scratch.look_code[0, :cells]
-    scratch.look_branch[1, :cells] = scratch.look_branch[0, :cells]
+    copy(scratch.figures[1], scratch.figures[0])
+    copy(scratch.test[1], scratch.test[0])
+    for c in range(scratch.test[0, CELLS]):
+        scratch.look_code[1, c] = scratch.look_code[0, c]
+        scratch.look_branch[1, c] = scratch.look_branch[0, c]
 
 
 @kernel
@@ -115,45 +116,18 @@ def count_chunks(job: Job, first: int, stop: int, features: NDArray[int64]) -> N
         n = min(part.at.size, stop - at)
         load(job.source, part, at, n, features)
         for j in range(features.size):
-            add(job, part.column[j], table[j], 0, n)
+            add(job, part.column[j], table[j], int64(0), n)
 
 
-Given = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
-"""The fields of a source, a layout, a meaning and rules, as the host gives them."""
+Given = tuple[tuple[Any, ...], ...]
+"""The fields of the records of a `Job`, in their order, as the host gives them."""
 
 
 @kernel
-def job_of(given: Given, features: int, rows: int, tables: int) -> Job:
-    """Records from what the host gives, and a thread's own room: so many rows of features, tables of some at once."""
-    layout, source = Layout(*given[1]), Source(*given[0])
-    outputs, n_features = layout.first.size, given[2][1].size
-    meaning = Meaning(*given[2])
-    widest = meaning.n_codes.max() + 1
-    part = Part(
-        np.empty((features, rows), source.codes.dtype),
-        np.empty(rows, uint32),
-        np.empty((outputs, rows), uint32),
-        np.empty(rows, int64),
-        np.empty((outputs, rows), int64),
-        np.empty((outputs, rows)),
-    )
-    scratch = Scratch(
-        np.zeros((tables, widest * layout.table), int64),
-        np.zeros(widest // WORD + 1, uint64),
-        np.empty(widest, int64),
-        np.empty(widest, int64),
-        np.empty(widest),
-        np.empty(layout.table, int64),
-        np.empty((2, 4)),
-        np.empty((2, 6), int64),
-        np.empty((2, widest), uint16),
-        np.empty((2, widest), uint16),
-        np.empty(n_features, uint64),
-        np.empty(n_features, int64),
-        np.empty(rows, int64),
-        np.empty(rows, int32),
-    )
-    return Job(source, layout, meaning, Rules(*given[3]), part, scratch)
+def job_of(given: Given) -> Job:
+    """Records from what the host gives."""
+    source, layout, meaning = Source(*given[0]), Layout(*given[1]), Meaning(*given[2])
+    return Job(source, layout, meaning, Rules(*given[3]), Part(*given[4]), Scratch(*given[5]))
 
 
 @entry
@@ -163,31 +137,28 @@ def search_items(
     slots: tuple[NDArray[int64], NDArray[uint64], NDArray[float64]],
     features: NDArray[int32],
     found: tuple[NDArray[float64], NDArray[int64]],
-    room: tuple[int, int],
 ) -> NDArray[int64]:
     """Best tests of features ``features[slot, first:stop]`` of large nodes; cells of lookups (pair, code, branch).
 
     items i8 (I, 5): slot, first and stop of its features, first and stop of its rows. Features i4 (k, m), -1 = none. Of
-    the slots: channels (k, C), keys (k,), bounds (k, 2). Into found: figures f8 (k * m, 3) and tests i8 (k * m, 5). At
-    most room[0] rows are in cache at once, and room[1] features are counted together.
+    the slots: channels (k, C), keys (k,), bounds (k, 2). Into found: figures f8 (k * m, 3) and tests i8 (k * m, 5).
     """
     stats, key, bounds = slots
-    figures, tests = found
-    job = job_of(given, room[1], room[0], room[1])
-    lookups, n_lookups = np.empty((16, 3), int64), 0
+    job, figures, tests = job_of(given), found[0], found[1]
+    lookups, n_lookups = np.empty((16, 3), int64), int64(0)
+    own, place = np.empty(features.shape[1], int64), np.empty(features.shape[1], int64)
     for i in range(items.shape[0]):
-        slot = items[i, 0]
-        asked = features[slot, items[i, 1] : items[i, 2]]
-        place = np.flatnonzero(asked >= 0)
-        own = asked[place].astype(int64)
-        count_chunks(job, items[i, 3], items[i, 4], own)
+        slot, n = items[i, 0], int64(0)
+        for j in range(items[i, 1], items[i, 2]):
+            own[n], place[n] = features[slot, j], slot * features.shape[1] + j
+            n += 1 if features[slot, j] >= 0 else 0
+        count_chunks(job, items[i, 3], items[i, 4], own[:n])
         node = node_of(job.layout, stats[slot], key[slot], bounds[slot, 0], bounds[slot, 1])
-        for j in range(own.size):
-            pair = slot * features.shape[1] + items[i, 1] + place[j]
+        for j in range(n):
             cells = search_counted(job, node, j, own[j])
-            figures[pair] = job.scratch.figures[0, :3]
-            tests[pair] = job.scratch.test[0, :5]
-            lookups, n_lookups = append_lookup(job, pair, cells, lookups, n_lookups)
+            copy(figures[place[j]], job.scratch.figures[0])
+            copy(tests[place[j]], job.scratch.test[0])
+            lookups, n_lookups = append_lookup(job, place[j], cells, lookups, n_lookups)
     return lookups[:n_lookups]
 
 
@@ -208,7 +179,8 @@ def append_lookup(
     """Add the lookup of a feature's test to a list that doubles when it is full."""
     if n_lookups + cells > lookups.shape[0]:
         longer = np.empty((max(2 * lookups.shape[0], n_lookups + cells), 3), int64)
-        longer[:n_lookups] = lookups[:n_lookups]
+        for i in range(n_lookups):
+            copy(longer[i], lookups[i])
         lookups = longer
     for i in range(cells):
         lookups[n_lookups + i, 0] = pair
