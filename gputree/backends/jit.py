@@ -237,13 +237,16 @@ class Jit(Oracle):
         start = np.repeat(shard.start[splits.node], n_branches)
         inside = np.cumsum(size) - size
         start += inside - np.repeat(inside[begin], n_branches)
-        shard.regrouped = start, start + size
+        shard.regrouped = splits, start, start + size
         return np.ascontiguousarray(stats.T)
 
     def partition(self, shard: Shard, splits: Splits, children: NDArray[np.int32]) -> None:
-        """The rows are regrouped: record the ranges."""
+        """The rows were regrouped when they were summed: record the ranges."""
+        if shard.regrouped is None or shard.regrouped[0] is not splits:
+            self.children(shard, splits)
         assert shard.regrouped is not None
-        shard.place(children, *shard.regrouped)
+        shard.place(children, *shard.regrouped[1:])
+        shard.regrouped = None
 
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Rows walk down all trees, some rows a thread."""

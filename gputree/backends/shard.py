@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gputree.core.forest import ranges
 from gputree.core.schema import Book
+from gputree.core.splits import Splits
 from gputree.core.target import Target
 
 
@@ -32,7 +33,7 @@ class Shard:
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
     times: NDArray[Any] | None = None
-    regrouped: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    regrouped: tuple[Splits, NDArray[np.int64], NDArray[np.int64]] | None = None  # ranges of branches, where they are
 
     def size(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
         """Rows of nodes (k,)."""
