@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
+from threading import RLock
 from types import ModuleType
 from typing import Any
 
@@ -37,6 +40,7 @@ PART_ROWS = 1 << 13  # rows of a small node
 FEATURES = 16  # columns of a large node searched by one thread at a time
 ROWS = 1 << 14  # rows encoded or predicted by one thread at a time
 TASKS = 8  # pieces of work a thread
+COMPILING = RLock()
 
 
 def threads(n_jobs: int | None = None) -> int:
@@ -46,6 +50,56 @@ def threads(n_jobs: int | None = None) -> int:
         return max(1, n_jobs if n_jobs > 0 else processors + 1 + n_jobs)
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     return min(processors, int(limit)) if limit.isdigit() and int(limit) else processors
+
+
+class Entry:
+    """A function that the host calls, compiled or read from disk by one process at a time.
+
+    Numba numbers the files of a function's signatures without a lock: two processes that compile different ones at once
+    would leave an index that names the wrong code.
+    """
+
+    def __init__(self, dispatcher: Any) -> None:
+        self.dispatcher = dispatcher
+        self.known: set[Any] = set()
+        self.lock = Path(dispatcher.py_func.__code__.co_filename).with_suffix(".lock")
+
+    def __call__(self, *args: Any) -> Any:
+        """The function's result."""
+        key = kind_of(args)
+        if key not in self.known:
+            from numba import typeof
+
+            with COMPILING, locked(self.lock):
+                self.dispatcher.compile(tuple(typeof(value) for value in args))
+            self.known.add(key)
+        return self.dispatcher(*args)
+
+
+def kind_of(value: Any) -> Any:
+    """What a signature depends on."""
+    if isinstance(value, tuple):
+        return tuple(kind_of(part) for part in value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.ndim, value.flags.c_contiguous, value.flags.f_contiguous, value.flags.writeable
+    return type(value)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """One process at a time, where the system has such locks and the folder can be written."""
+    try:
+        import fcntl
+
+        handle = os.open(path, os.O_RDWR | os.O_CREAT)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 @cache
@@ -74,7 +128,7 @@ def marks() -> dict[str, Any]:
     kernel = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
     return {
         "kernel": kernel,
-        "entry": numba.njit(nogil=True, error_model="numpy", cache=True),
+        "entry": lambda function: Entry(numba.njit(nogil=True, error_model="numpy", cache=True)(function)),
         "bits_of": kernel(lambda x: np.float64(x).view(np.int64)),
         "float_of": kernel(lambda bits: np.int64(bits).view(np.float64)),
         "record": record,

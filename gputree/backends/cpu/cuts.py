@@ -8,11 +8,11 @@ import numpy as np
 from numpy import float64, int64
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cells import rows_of, weight_of
+from gputree.backends.cpu.cells import weight_of
 from gputree.backends.cpu.formulas import FOLD_MAX, POSITIVE_SUMS, gt_branch, gt_final, gt_info, gt_term
 from gputree.backends.cpu.marks import kernel
 from gputree.backends.cpu.numbers import drawn, on_grid, unit_of
-from gputree.backends.cpu.records import Job, Layout, Meaning, Node
+from gputree.backends.cpu.records import Facts, Job, Layout, Meaning, Node, Rules, Scratch
 from gputree.core.forest import Test
 from gputree.core.keys import Stream
 from gputree.core.splits import NOT_MET
@@ -31,78 +31,60 @@ def folded(sum_so_far: float, term: float) -> float:
 
 
 @kernel
-def pair_gain(layout: Layout, node: Node, left: NDArray[int64]) -> tuple[float, float]:
+def facts_of(layout: Layout, node: Node) -> Facts:
+    """What `pair_gain` reads of a node."""
+    return Facts(
+        layout.first, layout.sizes, layout.scale, layout.counts, node.total, node.X, node.mean, node.parent, node.weight
+    )
+
+
+@kernel
+def pair_gain(facts: Facts, left: NDArray[int64], weight: int) -> tuple[float, float]:
     """Gain and unrounded score of a test that sends channels ``left`` (C,) to one branch: `scan.score_pairs`."""
-    weight = weight_of(layout, left)
-    rest = node.weight - weight
-    n, m, N = float64(weight), float64(rest), node.N
+    rest = facts.weight - weight
+    n, m, N = float64(weight), float64(rest), float64(facts.weight)
     gain, info = 0.0, 0.0
-    for o in range(layout.first.size):
-        first = layout.first[o]
+    for o in range(facts.first.size):
+        first = facts.first[o]
         s, t = 0.0, 0.0
-        if layout.counts:
-            for c in range(first, first + layout.sizes[o]):
-                x, X = float64(left[c]), node.X[c]
+        if facts.counts:
+            for c in range(first, first + facts.sizes[o]):
+                x, X = float64(left[c]), facts.X[c]
                 s = folded(s, gt_term(x, n, X, N))
                 t = folded(t, gt_term(X - x, m, X, N))
         else:
-            mean = node.mean[o]
-            x = float64(left[first] - weight * mean) * layout.scale[o]
-            y = float64((node.total[first] - left[first]) - rest * mean) * layout.scale[o]
-            s = folded(s, gt_term(x, n, node.X[first], N))
-            t = folded(t, gt_term(y, m, node.X[first], N))
-        gain += ((0.0 + gt_branch(s, n, N)) + gt_branch(t, m, N)) - node.parent[o]
+            mean, X = facts.mean[o], facts.X[first]
+            x = float64(left[first] - weight * mean) * facts.scale[o]
+            y = float64((facts.total[first] - left[first]) - rest * mean) * facts.scale[o]
+            s = folded(s, gt_term(x, n, X, N))
+            t = folded(t, gt_term(y, m, X, N))
+        gain += ((0.0 + gt_branch(s, n, N)) + gt_branch(t, m, N)) - facts.parent[o]
         info = (0.0 + gt_info(n, N)) + gt_info(m, N)
     return gain, gt_final(gain, info, N)
 
 
 @kernel
+def is_limited(rules: Rules, feature: int) -> bool:
+    """Whether `admissible` has anything to say."""
+    return POSITIVE_SUMS or (rules.monotone.size > 0 and rules.monotone[feature] != 0)
+
+
+@kernel
 def admissible(job: Job, node: Node, feature: int, left: NDArray[int64]) -> bool:
-    """Whether limits, criterion and monotone constraints allow a test."""
+    """Whether the criterion and the monotone constraints allow a test."""
     layout, rules = job.layout, job.rules
-    if rules.min_rows > 1:
-        rows = rows_of(layout, left)
-        if rows < rules.min_rows or node.rows - rows < rules.min_rows:
-            return False
-    weight = weight_of(layout, left)
-    if rules.min_weight > 1 and (weight < rules.min_weight or node.weight - weight < rules.min_weight):
-        return False
     if POSITIVE_SUMS:
         for o in range(layout.first.size):
             if left[1 + o] <= 0 or node.total[1 + o] - left[1 + o] <= 0:
                 return False
     if rules.monotone.size == 0 or rules.monotone[feature] == 0:
         return True
+    weight = weight_of(layout, left)
     a = float64(left[1]) / float64(weight)
     b = float64(node.total[1] - left[1]) / float64(node.weight - weight)
     if min(a, b) < node.low or max(a, b) > node.high:
         return False
     return a <= b if rules.monotone[feature] > 0 else a >= b
-
-
-@kernel
-def consider(job: Job, node: Node, feature: int, cut: int, missing: int) -> bool:
-    """Take the test that sends ``scratch.left`` to one branch if it is strictly better than what is found so far.
-
-    Of scores on one grid none that is not greater before rounding is greater after it: most are not rounded.
-    """
-    scratch = job.scratch
-    if not admissible(job, node, feature, scratch.left):
-        return False
-    gain, score = pair_gain(job.layout, node, scratch.left)
-    if not score > scratch.figures[0, POINT]:
-        return False
-    scratch.figures[0, POINT] = score
-    score = on_grid(score, node.scale)
-    if not score > scratch.figures[0, SCORE]:
-        return False
-    scratch.figures[0, SCORE] = score
-    scratch.figures[0, GAIN] = gain
-    scratch.test[0, KIND] = THRESHOLD
-    scratch.test[0, CUT] = cut
-    scratch.test[0, MISSING] = missing
-    scratch.test[0, BRANCHES] = 2
-    return True
 
 
 @kernel
@@ -122,43 +104,73 @@ def start_test(job: Job, feature: int) -> None:
 
 
 @kernel
-def take_cells(job: Job, table: NDArray[int64], first: int, stop: int) -> None:
-    """Add cells to the left side."""
-    scratch, channels = job.scratch, job.layout.table
-    left = scratch.left
-    for i in range(first, stop):
-        place = scratch.place[i] * channels
-        for c in range(channels):
-            left[c] += table[place + c]
-
-
-@kernel
 def scan_cuts(job: Job, node: Node, feature: int, table: NDArray[int64], cells: int, point: float) -> int:
     """The first best cut between cells: missing values right, then alone, then left; the cell before it, or -1.
 
     A ``point`` that is not NaN admits only the cut between the values around it.
     """
     scratch = job.scratch
-    drawn_point = not math.isnan(point)
-    known = 1 if scratch.code[0] == 0 else 0
-    found = -1
-    for family in range(1 + known):
-        for c in range(scratch.left.size):
-            scratch.left[c] = 0
-        if family == 1:
-            take_cells(job, table, int64(0), int64(1))
-        missing = int64(1 - family if known else _NOT_MET)
-        for i in range(known, cells - 1):
-            take_cells(job, table, i, i + 1)
-            if drawn_point and not (scratch.value[i] <= point < scratch.value[i + 1]):
-                continue
-            if consider(job, node, feature, scratch.code[i], missing):
-                found = i
-        if family == 0 and known and cells > 1 and job.rules.missing_alone:
-            take_cells(job, table, cells - 1, cells)
-            if consider(job, node, feature, scratch.code[cells - 1], missing):
-                found = cells - 1
+    known = int64(1) if scratch.code[0] == 0 else int64(0)
+    alone = 1 if known and cells > 1 and job.rules.missing_alone else 0
+    left, place, channels = scratch.left, scratch.place, job.layout.table
+    for c in range(channels):
+        left[c] = 0
+    right = int64(1) if known else int64(_NOT_MET)
+    found = scan_family(job, node, (feature, known, cells - 1 + alone, right, cells), table, point)
+    if known:
+        for c in range(channels):
+            left[c] = table[place[0] * channels + c]
+        other = scan_family(job, node, (feature, known, cells - 1, int64(0), cells), table, point)
+        found = other if other >= 0 else found
     return found
+
+
+@kernel
+def scan_family(
+    job: Job, node: Node, family: tuple[int, int, int, int, int], table: NDArray[int64], point: float
+) -> int:
+    """The first cut that beats what is found so far, after the best of cells first .. stop - 1, or -1.
+
+    family: feature, first, stop, the branch of missing values, all cells. ``scratch.left`` holds what is left of the
+    first cell. Of scores on one grid none that is not greater before rounding is greater after it: few are rounded.
+    """
+    feature, first, stop, missing, cells = family
+    scratch, layout, least, lightest = job.scratch, job.layout, job.rules.min_rows, job.rules.min_weight
+    left, place, value, channels = scratch.left, scratch.place, scratch.value, layout.table
+    facts, limited, at_point = facts_of(layout, node), is_limited(job.rules, feature), not math.isnan(point)
+    classes, counted = layout.sizes[0] if layout.counts else 1, layout.rows if layout.rows < channels else -1
+    best, unrounded, gain_of_best, found = scratch.figures[0, SCORE], scratch.figures[0, POINT], 0.0, int64(-1)
+    weight, scale, all_rows = weight_of(layout, left), node.scale, node.rows
+    for i in range(first, stop):
+        cell = place[i] * channels
+        for c in range(channels):
+            left[c] += table[cell + c]
+        for c in range(classes):
+            weight += table[cell + c]
+        rows = left[counted] if counted >= 0 else weight
+        if least > 1 and min(rows, all_rows - rows) < least:
+            continue
+        if min(weight, facts.weight - weight) < lightest or (limited and not admissible(job, node, feature, left)):
+            continue
+        if at_point and i + 1 < cells and not (value[i] <= point < value[i + 1]):
+            continue
+        gain, score = pair_gain(facts, left, weight)
+        if score > unrounded:
+            unrounded, score = score, on_grid(score, scale)
+            if score > best:
+                best, gain_of_best, found = score, gain, i
+    scratch.figures[0, POINT] = unrounded
+    if found >= 0:
+        note_cut(scratch, best, gain_of_best, found, missing)
+    return found
+
+
+@kernel
+def note_cut(scratch: Scratch, score: float, gain: float, cell: int, missing: int) -> None:
+    """Write down the cut behind a cell."""
+    scratch.figures[0, SCORE], scratch.figures[0, GAIN] = score, gain
+    scratch.test[0, KIND], scratch.test[0, BRANCHES] = THRESHOLD, 2
+    scratch.test[0, CUT], scratch.test[0, MISSING] = scratch.code[cell], missing
 
 
 @kernel

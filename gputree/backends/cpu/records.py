@@ -5,7 +5,7 @@ Compiled, a record is one pointer: records by value would cost minutes of compil
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy import float64, int32, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
@@ -116,6 +116,20 @@ class Node:
     low: float  # monotone bounds
     high: float
     key: uint64
+
+
+class Facts(NamedTuple):
+    """What the gain of a cut depends on, by value: the loop over cuts must not fetch it anew."""
+
+    first: NDArray[int64]
+    sizes: NDArray[int64]
+    scale: NDArray[float64]
+    counts: bool
+    total: NDArray[int64]
+    X: NDArray[float64]
+    mean: NDArray[int64]
+    parent: NDArray[float64]
+    weight: int
 
 
 @record
