@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from pickle import UnpicklingError
 from threading import RLock
 from types import ModuleType
 from typing import Any
@@ -20,7 +21,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.host import found_of, layout_of, meaning_of, room, rules_of, source_of, subtrees_of, tests_of
+from gputree.backends.cpu.host import (
+    found_of,
+    is_pair,
+    layout_of,
+    meaning_of,
+    room,
+    rules_of,
+    source_of,
+    subtrees_of,
+    tests_of,
+)
 from gputree.backends.cpu.module import load_module
 from gputree.backends.oracle import Oracle
 from gputree.backends.oracle import Table as OracleTable
@@ -49,7 +60,7 @@ def threads(n_jobs: int | None = None) -> int:
     if n_jobs is not None:
         return max(1, n_jobs if n_jobs > 0 else processors + 1 + n_jobs)
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
-    return min(processors, int(limit)) if limit.isdigit() and int(limit) else processors
+    return min(processors, int(limit)) if limit.isdecimal() and int(limit) else processors
 
 
 class Entry:
@@ -71,9 +82,18 @@ class Entry:
             from numba import typeof
 
             with COMPILING, locked(self.lock):
-                self.dispatcher.compile(tuple(typeof(value) for value in args))
+                self.compile(tuple(typeof(value) for value in args))
             self.known.add(key)
         return self.dispatcher(*args)
+
+    def compile(self, signature: tuple[Any, ...]) -> None:
+        """Compile, or read what is on disk; what cannot be read, cut short by a full disk, is thrown away."""
+        try:
+            self.dispatcher.compile(signature)
+        except (EOFError, UnpicklingError):
+            for path in (self.lock.parent / "__pycache__").glob("*.nb[ci]"):
+                path.unlink(missing_ok=True)
+            self.dispatcher.compile(signature)
 
 
 def kind_of(value: Any) -> Any:
@@ -137,9 +157,9 @@ def marks() -> dict[str, Any]:
 
 
 @cache
-def kernels(criterion: Criterion | None) -> ModuleType:
-    """The compiled kernels of a criterion, or those that need none."""
-    return load_module(criterion, marks())
+def kernels(criterion: Criterion | None, pair: bool = False) -> ModuleType:
+    """The compiled kernels of a criterion, or those that need none; ``pair``: of one output and two channels."""
+    return load_module(criterion, pair, marks())
 
 
 class Jit(Oracle):
@@ -218,7 +238,7 @@ class Jit(Oracle):
         given = np.ascontiguousarray(slots.stats.T), slots.key, np.ascontiguousarray(slots.bounds.T)
         source, meaning = source_of(shard), meaning_of(shard.codes, search)
         rules = rules_of(Growth(search, Stop(), m), shard.target.layout)
-        run = kernels(search.criterion).search_items
+        run = kernels(search.criterion, is_pair(layout)).search_items
 
         def work(piece: NDArray[np.int64]) -> Any:
             own = room(shard.codes, layout, block, CHUNK, block)
@@ -250,7 +270,7 @@ class Jit(Oracle):
         given = np.ascontiguousarray(slots.stats.T), slots.key, np.ascontiguousarray(slots.bounds.T)
         source, meaning = source_of(shard), meaning_of(shard.codes, growth.search)
         rules = rules_of(growth, shard.target.layout)
-        run = kernels(growth.search.criterion).finish_slots
+        run = kernels(growth.search.criterion, is_pair(layout)).finish_slots
 
         def work(piece: NDArray[np.int64]) -> Any:
             most = int((piece[:, 3] - piece[:, 2]).max())

@@ -5,7 +5,7 @@ May import core only.
 
 from __future__ import annotations
 
-from gputree.core.criteria import Criterion, Fold
+from gputree.core.criteria import Criterion, Fold, TargetKind
 from gputree.core.expr import Expr
 
 
@@ -35,13 +35,15 @@ def c_text(criterion: Criterion) -> str:
     return "\n".join(lines) + "\n"
 
 
-def python_text(criterion: Criterion) -> str:
+def python_text(criterion: Criterion, pair: bool = False) -> str:
     """Return the Python text of a criterion: `gputree/backends/cpu/formulas.py` for this one.
+
+    ``pair``: whether tables have one output and two channels, which loops then need not find out.
 
     Examples
     --------
     >>> from gputree.core.criteria import CRITERIA
-    >>> print(python_text(CRITERIA["gini"]).splitlines()[5])
+    >>> print(python_text(CRITERIA["gini"]).splitlines()[7])
         return (x * x)
     """
     x, n, X, N, s, gain, info = (Expr(name) for name in ("x", "n", "X", "N", "s", "gain", "info"))
@@ -54,6 +56,8 @@ def python_text(criterion: Criterion) -> str:
         "gt_decrease(gain, N)": criterion.decrease(gain, N),
     }
     lines = [
+        f"COUNTS = {criterion.needs is TargetKind.COUNTS}",
+        f"PAIR = {pair}",
         f"FOLD_MAX = {criterion.fold is Fold.MAX}",
         f"TWO_BRANCHES = {criterion.two_branches}",
         f"POSITIVE_SUMS = {criterion.positive_sums}",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy import float64, int64, uint16, uint64
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cells import rows_of, weight_of
+from gputree.backends.cpu.cells import channels_of, outputs_of, rows_of, weight_of
 from gputree.backends.cpu.cuts import (
     BRANCHES,
     CELLS,
@@ -23,7 +23,7 @@ from gputree.backends.cpu.cuts import (
     folded,
     scan_cuts,
 )
-from gputree.backends.cpu.formulas import POSITIVE_SUMS, TWO_BRANCHES, gt_branch, gt_final, gt_info, gt_term
+from gputree.backends.cpu.formulas import COUNTS, POSITIVE_SUMS, TWO_BRANCHES, gt_branch, gt_final, gt_info, gt_term
 from gputree.backends.cpu.marks import kernel
 from gputree.backends.cpu.numbers import drawn, on_grid, unit_of
 from gputree.backends.cpu.records import Job, Layout, Node, Scratch
@@ -37,7 +37,7 @@ def branch_value(layout: Layout, node: Node, o: int, channel: NDArray[int64]) ->
     """The value of one branch with channels (C,) for one output."""
     weight, first = weight_of(layout, channel), layout.first[o]
     n, s = float64(weight), 0.0
-    if layout.counts:
+    if COUNTS:
         for c in range(first, first + layout.sizes[o]):
             s = folded(s, gt_term(float64(channel[c]), n, node.X[c], node.N))
     else:
@@ -50,9 +50,9 @@ def branch_value(layout: Layout, node: Node, o: int, channel: NDArray[int64]) ->
 def branches_gain(job: Job, node: Node, table: NDArray[int64], cells: int) -> tuple[float, float]:
     """Gain and unrounded score when every cell is a branch."""
     layout, scratch = job.layout, job.scratch
-    channels = layout.table
+    channels = channels_of(layout)
     gain, info = 0.0, 0.0
-    for o in range(layout.first.size):
+    for o in range(outputs_of(layout)):
         more, info = 0.0, 0.0
         for i in range(cells):
             channel = table[scratch.place[i] * channels : (scratch.place[i] + 1) * channels]
@@ -67,14 +67,14 @@ def branches_allowed(job: Job, table: NDArray[int64], cells: int) -> bool:
     """Whether every cell is large enough to be a branch."""
     layout, scratch, rules = job.layout, job.scratch, job.rules
     for i in range(cells):
-        first = scratch.place[i] * layout.table
-        channel = table[first : first + layout.table]
+        first = scratch.place[i] * channels_of(layout)
+        channel = table[first : first + channels_of(layout)]
         if weight_of(layout, channel) < rules.min_weight:
             return False
         if rules.min_rows > 1 and rows_of(layout, channel) < rules.min_rows:
             return False
         if POSITIVE_SUMS:
-            for o in range(layout.first.size):
+            for o in range(outputs_of(layout)):
                 if channel[1 + o] <= 0:
                     return False
     return True
@@ -114,7 +114,7 @@ def category_value(job: Job, node: Node, feature: int, code: int, channel: NDArr
     if not job.rules.by_mean:
         return 0.0
     weight = weight_of(layout, channel)
-    if layout.counts:
+    if COUNTS:
         return float64(channel[layout.sizes[0] - 1]) / float64(weight)
     return float64(channel[1] - weight * node.mean[0]) * layout.scale[0] / float64(weight)
 
@@ -162,7 +162,7 @@ def sort_categories(scratch: Scratch, first: int, stop: int) -> None:
 @kernel
 def search_subsets(job: Job, node: Node, feature: int, table: NDArray[int64], cells: int, random: bool) -> None:
     """The best cut of the categories in order of their means, or of numbers drawn for them."""
-    scratch, channels = job.scratch, job.layout.table
+    scratch, channels = job.scratch, channels_of(job.layout)
     known = 1 if scratch.code[0] == 0 else 0
     largest = scratch.code[cells - 1]
     for i in range(cells):

@@ -4,16 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy import int64, uint32, uint64
 from numpy.typing import NDArray
 
+from gputree.backends.cpu.arrays import gather
+from gputree.backends.cpu.formulas import COUNTS, PAIR
 from gputree.backends.cpu.marks import kernel, trailing_zeros
 from gputree.backends.cpu.records import Job, Layout, Part, Scratch, Source
 
 WORD = 64
 ROWS = 64  # fetched together
 DENSE = 4  # codes per row from which present codes are remembered, not looked for
+
+
+@kernel
+def channels_of(layout: Layout) -> int:
+    """Channels of a table."""
+    return 2 if PAIR else layout.table
+
+
+@kernel
+def outputs_of(layout: Layout) -> int:
+    """Outputs."""
+    return 1 if PAIR else layout.first.size
+
+
+@kernel
+def classes_of(layout: Layout) -> int:
+    """Channels whose sum is the weight, from the first on."""
+    if not COUNTS:
+        return 1
+    return 2 if PAIR else layout.sizes[0]
 
 
 @kernel
@@ -48,40 +69,17 @@ def load(source: Source, part: Part, first: int, n: int, feature: NDArray[int64]
 
 
 @kernel
-def copy(into: NDArray[Any], array: NDArray[Any]) -> None:
-    """Fill an array with the first numbers of another; a loop, because Numba compiles slices for seconds."""
-    for i in range(into.size):
-        into[i] = array[i]
-
-
-@kernel
-def permute(array: NDArray[Any], order: NDArray[uint32]) -> None:
-    """Put an array into an order."""
-    old = np.empty(array.size, array.dtype)
-    copy(old, array)
-    for i in range(array.size):
-        array[i] = old[order[i]]
-
-
-@kernel
-def gather(into: NDArray[Any], array: NDArray[Any], row: NDArray[uint32]) -> None:
-    """Take the numbers of some rows."""
-    for i in range(row.size):
-        into[i] = array[row[i]]
-
-
-@kernel
 def add(job: Job, column: NDArray[Any], table: NDArray[int64], first: int, stop: int) -> None:
     """Add the rows first .. stop - 1 of a part to the table of one feature.
 
     Indices are unsigned, so that Numba does not look for negative ones.
     """
     layout, part, rows = job.layout, job.part, job.layout.rows
-    channels, at, weight = layout.table, part.at[first:stop], part.weight[first:stop]
+    channels, at, weight = channels_of(layout), part.at[first:stop], part.weight[first:stop]
     wide = uint64(channels)
-    for o in range(layout.first.size):
+    for o in range(outputs_of(layout)):
         channel = layout.first[o]
-        if layout.counts:
+        if COUNTS:
             label = part.label[o, first:stop]
             for i in range(at.size):
                 cell = uint64(column[at[i]]) * wide + uint64(channel) + uint64(label[i])
@@ -90,7 +88,7 @@ def add(job: Job, column: NDArray[Any], table: NDArray[int64], first: int, stop:
             value = part.value[o, first:stop]
             for i in range(at.size):
                 table[uint64(column[at[i]]) * wide + uint64(channel)] += value[i]
-    if not layout.counts:
+    if not COUNTS:
         for i in range(at.size):
             table[uint64(column[at[i]]) * wide] += weight[i]
     if 0 <= rows < channels:
@@ -124,8 +122,8 @@ def list_remembered(scratch: Scratch, n_words: int) -> int:
 @kernel
 def list_counted(scratch: Scratch, layout: Layout, table: NDArray[int64], n_codes: int) -> int:
     """List the codes that have some weight, ascending; how many there are."""
-    cells, code, channels = 0, scratch.code, layout.table
-    last = layout.sizes[0] if layout.counts else 1
+    cells, code, channels = 0, scratch.code, channels_of(layout)
+    last = classes_of(layout)
     for c in range(n_codes + 1):
         weight = 0
         for i in range(c * channels, c * channels + last):
@@ -140,9 +138,8 @@ def list_counted(scratch: Scratch, layout: Layout, table: NDArray[int64], n_code
 def weight_of(layout: Layout, channel: NDArray[int64]) -> int:
     """The weight that channels (C,) hold."""
     weight = channel[0]
-    if layout.counts:
-        for c in range(1, layout.sizes[0]):
-            weight += channel[c]
+    for c in range(1, classes_of(layout)):
+        weight += channel[c]
     return weight
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy import float64, int64
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cells import weight_of
-from gputree.backends.cpu.formulas import FOLD_MAX, POSITIVE_SUMS, gt_branch, gt_final, gt_info, gt_term
+from gputree.backends.cpu.cells import channels_of, classes_of, outputs_of, weight_of
+from gputree.backends.cpu.formulas import COUNTS, FOLD_MAX, PAIR, POSITIVE_SUMS, gt_branch, gt_final, gt_info, gt_term
 from gputree.backends.cpu.marks import kernel
 from gputree.backends.cpu.numbers import drawn, on_grid, unit_of
 from gputree.backends.cpu.records import Facts, Job, Layout, Meaning, Node, Rules, Scratch
@@ -33,9 +33,7 @@ def folded(sum_so_far: float, term: float) -> float:
 @kernel
 def facts_of(layout: Layout, node: Node) -> Facts:
     """What `pair_gain` reads of a node."""
-    return Facts(
-        layout.first, layout.sizes, layout.scale, layout.counts, node.total, node.X, node.mean, node.parent, node.weight
-    )
+    return Facts(layout.first, layout.sizes, layout.scale, node.total, node.X, node.mean, node.parent, node.weight)
 
 
 @kernel
@@ -44,11 +42,11 @@ def pair_gain(facts: Facts, left: NDArray[int64], weight: int) -> tuple[float, f
     rest = facts.weight - weight
     n, m, N = float64(weight), float64(rest), float64(facts.weight)
     gain, info = 0.0, 0.0
-    for o in range(facts.first.size):
-        first = facts.first[o]
+    for o in range(1 if PAIR else facts.first.size):
+        first = 0 if PAIR and COUNTS else facts.first[o]
         s, t = 0.0, 0.0
-        if facts.counts:
-            for c in range(first, first + facts.sizes[o]):
+        if COUNTS:
+            for c in range(first, first + (2 if PAIR else facts.sizes[o])):
                 x, X = float64(left[c]), facts.X[c]
                 s = folded(s, gt_term(x, n, X, N))
                 t = folded(t, gt_term(X - x, m, X, N))
@@ -74,7 +72,7 @@ def admissible(job: Job, node: Node, feature: int, left: NDArray[int64]) -> bool
     """Whether the criterion and the monotone constraints allow a test."""
     layout, rules = job.layout, job.rules
     if POSITIVE_SUMS:
-        for o in range(layout.first.size):
+        for o in range(outputs_of(layout)):
             if left[1 + o] <= 0 or node.total[1 + o] - left[1 + o] <= 0:
                 return False
     if rules.monotone.size == 0 or rules.monotone[feature] == 0:
@@ -112,7 +110,7 @@ def scan_cuts(job: Job, node: Node, feature: int, table: NDArray[int64], cells: 
     scratch = job.scratch
     known = int64(1) if scratch.code[0] == 0 else int64(0)
     alone = 1 if known and cells > 1 and job.rules.missing_alone else 0
-    left, place, channels = scratch.left, scratch.place, job.layout.table
+    left, place, channels = scratch.left, scratch.place, channels_of(job.layout)
     for c in range(channels):
         left[c] = 0
     right = int64(1) if known else int64(_NOT_MET)
@@ -136,9 +134,9 @@ def scan_family(
     """
     feature, first, stop, missing, cells = family
     scratch, layout, least, lightest = job.scratch, job.layout, job.rules.min_rows, job.rules.min_weight
-    left, place, value, channels = scratch.left, scratch.place, scratch.value, layout.table
+    left, place, value, channels = scratch.left, scratch.place, scratch.value, channels_of(layout)
     facts, limited, at_point = facts_of(layout, node), is_limited(job.rules, feature), not math.isnan(point)
-    classes, counted = layout.sizes[0] if layout.counts else 1, layout.rows if layout.rows < channels else -1
+    classes, counted = classes_of(layout), layout.rows if layout.rows < channels else -1
     best, unrounded, gain_of_best, found = scratch.figures[0, SCORE], scratch.figures[0, POINT], 0.0, int64(-1)
     weight, scale, all_rows = weight_of(layout, left), node.scale, node.rows
     for i in range(first, stop):

@@ -9,9 +9,10 @@ import numpy as np
 from numpy import float64, int32, int64, uint64
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cells import copy, load, permute, rows_of, weight_of
+from gputree.backends.cpu.arrays import copy, permute
+from gputree.backends.cpu.cells import load, outputs_of, rows_of, weight_of
 from gputree.backends.cpu.cuts import BRANCHES, CELLS, CUT, FEATURE, GAIN, KIND, LOOKUP, LOW, MISSING, SCORE
-from gputree.backends.cpu.formulas import gt_decrease
+from gputree.backends.cpu.formulas import COUNTS, gt_decrease
 from gputree.backends.cpu.marks import entry, kernel, record
 from gputree.backends.cpu.numbers import drawn
 from gputree.backends.cpu.records import Job, Layout, Node, Part
@@ -142,8 +143,8 @@ def is_open(job: Job, grown: Grown, i: int, span: tuple[int, int]) -> bool:
         return False
     if grown.node[i, DEPTH] >= rules.max_depth:
         return False
-    for o in range(layout.first.size):
-        if layout.counts:
+    for o in range(outputs_of(layout)):
+        if COUNTS:
             classes = 0
             for c in range(layout.first[o], layout.first[o] + layout.sizes[o]):
                 classes += 1 if total[c] > 0 else 0
@@ -196,8 +197,8 @@ def regroup(job: Job, span: tuple[int, int], size: NDArray[int64]) -> None:
         place[branch[i]] += 1
     move(part.at, order, first, stop)
     move(part.weight, order, first, stop)
-    for o in range(job.layout.first.size):
-        if job.layout.counts:
+    for o in range(outputs_of(job.layout)):
+        if COUNTS:
             move(part.label[o], order, first, stop)
         else:
             move(part.value[o], order, first, stop)
@@ -239,9 +240,9 @@ def add_children(job: Job, grown: Grown, parent: int, span: tuple[int, int], siz
 def add_up(layout: Layout, part: Part, total: NDArray[int64], span: tuple[int, int]) -> None:
     """Add some rows of a part to channels (C,)."""
     weight = part.weight[span[0] : span[1]]
-    for o in range(layout.first.size):
+    for o in range(outputs_of(layout)):
         channel = layout.first[o]
-        if layout.counts:
+        if COUNTS:
             label = part.label[o, span[0] : span[1]]
             for i in range(weight.size):
                 total[channel + int64(label[i])] += weight[i]
@@ -249,7 +250,7 @@ def add_up(layout: Layout, part: Part, total: NDArray[int64], span: tuple[int, i
             value = part.value[o, span[0] : span[1]]
             for i in range(weight.size):
                 total[channel] += value[i]
-    if not layout.counts:
+    if not COUNTS:
         for i in range(weight.size):
             total[0] += weight[i]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from gputree.backends.cpu.marks import kernel
 from gputree.backends.cpu.numbers import gt_ratio
 
+COUNTS = True
+PAIR = False
 FOLD_MAX = False
 TWO_BRANCHES = False
 POSITIVE_SUMS = False

@@ -54,6 +54,12 @@ def layout_of(layout: Layout, limits: Limits | None) -> tuple[Any, ...]:
     )
 
 
+def is_pair(layout: tuple[Any, ...]) -> bool:
+    """Whether tables have one output and two channels: two classes, or weight and sum."""
+    kinds = Layout_(*layout)
+    return kinds.first.size == 1 and kinds.table == 2
+
+
 def meaning_of(codes: Codes, search: Search) -> tuple[Any, ...]:
     """What codes mean, as kernels read it."""
     book = codes.book

@@ -6,9 +6,11 @@ named by its hash: an edit of any part is another folder. Standard library and c
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import re
+import shutil
 import sys
 import tempfile
 from functools import cache
@@ -24,24 +26,25 @@ _HERE = Path(__file__).parent
 _CORE = _HERE.parents[1] / "core"
 _OURS = re.compile(r"^from (gputree\.backends\.cpu|__future__)\S* import (\([^)]*\)|.*)\n", re.MULTILINE)
 _CONSTANTS = ("expr", "forest", "keys", "scores", "splits")  # core modules whose constants the kernels import
-_SHARED = ("records", "cells", "rows", "encode", "walk")
-_OF_CRITERION = ("records", "numbers", "formulas", "cells", "cuts", "categories", "search", "finish")
+_SHARED = ("records", "arrays", "rows", "encode", "walk")
+_OF_CRITERION = ("records", "arrays", "numbers", "formulas", "cells", "cuts", "categories", "search", "finish")
 
 
-def module_text(criterion: Criterion | None) -> str:
+def module_text(criterion: Criterion | None, pair: bool = False) -> str:
     """The kernels that need no criterion (None), or those of one."""
     parts = ["from __future__ import annotations\n"]
     for name in _SHARED if criterion is None else _OF_CRITERION:
         own = criterion is not None and name == "formulas"
-        parts.append(python_text(criterion) if own and criterion else (_HERE / f"{name}.py").read_text("utf-8"))
-    core = hashlib.sha256(b"".join((_CORE / f"{name}.py").read_bytes() for name in _CONSTANTS)).hexdigest()
+        parts.append(python_text(criterion, pair) if own and criterion else (_HERE / f"{name}.py").read_text("utf-8"))
+    others = [_HERE.parent / "jit.py", *(_CORE / f"{name}.py" for name in _CONSTANTS)]
+    core = hashlib.sha256(b"".join(path.read_bytes() for path in others)).hexdigest()
     text = "\n".join(_OURS.sub("", part) for part in parts[1:])
-    return f"{parts[0]}\n# with constants of gputree.core {core}\n{text}"
+    return f"{parts[0]}\n# compiled as told and with constants from {core}\n{text}"
 
 
-def load_module(criterion: Criterion | None, marks: dict[str, Any]) -> ModuleType:
+def load_module(criterion: Criterion | None, pair: bool, marks: dict[str, Any]) -> ModuleType:
     """The module of a criterion; ``marks`` take the place of `gputree.backends.cpu.marks`."""
-    text = module_text(criterion)
+    text = module_text(criterion, pair)
     name = f"gputree_kernels_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
     path = cache_folder() / name / f"{name}.py"
     write(path, text)
@@ -69,14 +72,17 @@ def write(path: Path, text: str) -> None:
 @cache
 def cache_folder() -> Path:
     """``GPUTREE_CACHE_DIR``, or gputree's folder in the user's cache, or else one for this process."""
-    given = os.environ.get("GPUTREE_CACHE_DIR")
-    places = [Path(given)] if given else []
-    places.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gputree")
-    for place in places:
+    own, shared = os.environ.get("GPUTREE_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")
+    for text in (own, f"{shared}/gputree" if shared else "~/.cache/gputree"):
         try:
+            place = Path(text or "").expanduser()
+            if not text or not place.is_absolute():
+                continue
             place.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=place):
                 return place
-        except OSError:
+        except (OSError, RuntimeError):  # not to be written; no home
             continue
-    return Path(tempfile.mkdtemp(prefix="gputree-"))
+    place = Path(tempfile.mkdtemp(prefix="gputree-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place

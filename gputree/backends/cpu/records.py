@@ -124,7 +124,6 @@ class Facts(NamedTuple):
     first: NDArray[int64]
     sizes: NDArray[int64]
     scale: NDArray[float64]
-    counts: bool
     total: NDArray[int64]
     X: NDArray[float64]
     mean: NDArray[int64]

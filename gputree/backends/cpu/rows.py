@@ -8,7 +8,7 @@ import numpy as np
 from numpy import int32, int64, uint32
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cells import permute
+from gputree.backends.cpu.arrays import permute
 from gputree.backends.cpu.marks import entry, kernel
 from gputree.backends.cpu.records import Layout, Source
 

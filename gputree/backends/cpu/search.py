@@ -9,16 +9,18 @@ import numpy as np
 from numpy import float64, int32, int64, uint64
 from numpy.typing import NDArray
 
+from gputree.backends.cpu.arrays import copy
 from gputree.backends.cpu.categories import branch_value, search_branches, search_subsets
 from gputree.backends.cpu.cells import (
     DENSE,
     WORD,
     add,
-    copy,
+    channels_of,
     forget,
     list_counted,
     list_remembered,
     load,
+    outputs_of,
     remember,
     rows_of,
     weight_of,
@@ -30,7 +32,7 @@ from gputree.backends.cpu.cuts import (
     search_cuts,
     start_test,
 )
-from gputree.backends.cpu.formulas import gt_scale
+from gputree.backends.cpu.formulas import COUNTS, gt_scale
 from gputree.backends.cpu.marks import entry, kernel
 from gputree.backends.cpu.records import Job, Layout, Meaning, Node, Part, Rules, Scratch, Source
 from gputree.core.splits import Scan
@@ -42,7 +44,7 @@ CUTS, ONE_CUT, EVERY, SUBSETS, ONE_SUBSET = (int(s) for s in Scan)
 @kernel
 def node_of(layout: Layout, total: NDArray[int64], key: uint64, low: float, high: float) -> Node:
     """A node's own terms, once for all features: `scan.Nodes.of`."""
-    outputs = layout.first.size
+    outputs = outputs_of(layout)
     weight = weight_of(layout, total)
     X, mean, parent = np.empty(layout.n_channels), np.empty(outputs, int64), np.empty(outputs)
     scale = 0.0
@@ -50,7 +52,7 @@ def node_of(layout: Layout, total: NDArray[int64], key: uint64, low: float, high
         X[c] = float64(total[c])
     for o in range(outputs):
         first, mean[o] = layout.first[o], 0
-        if not layout.counts:
+        if not COUNTS:
             if layout.centred:
                 mean[o] = total[first] // max(weight, 1)
             X[first] = float64(total[first] - weight * mean[o]) * layout.scale[o]
@@ -66,7 +68,7 @@ def search_cells(job: Job, node: Node, feature: int, table: NDArray[int64], cell
     """The best test of one feature from its listed cells, into the first row of the scratch."""
     start_test(job, feature)
     scan = job.meaning.scan[feature]
-    if scan < 0:  # no generator serves columns of this kind
+    if scan < 0 or cells == 0:  # no generator serves columns of this kind, or the node has no rows
         return
     if scan in (CUTS, ONE_CUT):
         search_cuts(job, node, feature, table, cells, scan == ONE_CUT)
@@ -89,7 +91,7 @@ def search_part(job: Job, node: Node, j: int, feature: int, span: tuple[int, int
         remember(job.part, column, scratch.bits, first, stop)
         cells = list_remembered(scratch, n_codes // WORD + 1)
     search_cells(job, node, feature, table, cells)
-    forget(scratch, table, cells, job.layout.table)
+    forget(scratch, table, cells, channels_of(job.layout))
 
 
 @kernel
@@ -168,7 +170,7 @@ def search_counted(job: Job, node: Node, j: int, feature: int) -> int:
     table = job.scratch.table[j]
     cells = list_counted(job.scratch, job.layout, table, job.meaning.n_codes[feature])
     search_cells(job, node, feature, table, cells)
-    forget(job.scratch, table, cells, job.layout.table)
+    forget(job.scratch, table, cells, channels_of(job.layout))
     return job.scratch.test[0, CELLS]
 
 

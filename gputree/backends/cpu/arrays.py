@@ -1,0 +1,34 @@
+"""Arrays copied in loops: Numba compiles slices for seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy import uint32
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.marks import kernel
+
+
+@kernel
+def copy(into: NDArray[Any], array: NDArray[Any]) -> None:
+    """Fill an array with the first numbers of another."""
+    for i in range(into.size):
+        into[i] = array[i]
+
+
+@kernel
+def permute(array: NDArray[Any], order: NDArray[uint32]) -> None:
+    """Put an array into an order."""
+    old = np.empty(array.size, array.dtype)
+    copy(old, array)
+    for i in range(array.size):
+        array[i] = old[order[i]]
+
+
+@kernel
+def gather(into: NDArray[Any], array: NDArray[Any], row: NDArray[uint32]) -> None:
+    """Take the numbers of some rows."""
+    for i in range(row.size):
+        into[i] = array[row[i]]
