@@ -57,6 +57,8 @@ COMPILING = RLock()
 def threads(n_jobs: int | None = None) -> int:
     """Threads to use: ``n_jobs`` as in joblib; None: all processors, or as many as ``OMP_NUM_THREADS`` allows."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 has no meaning: give a number of threads, or -1 for all")
     if n_jobs is not None:
         return max(1, n_jobs if n_jobs > 0 else processors + 1 + n_jobs)
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
@@ -206,7 +208,7 @@ class Jit(Oracle):
         run = kernels(None).encode_rows
 
         def encode(first: int) -> None:
-            block = np.ascontiguousarray(dense(X[first : first + ROWS]))
+            block = np.require(dense(X[first : first + ROWS]), requirements=["C", "W"])
             run(block, flat, offset, table[first : first + ROWS], (0, block.shape[0]))
 
         self.each(encode, range(0, X.shape[0], ROWS))
@@ -325,11 +327,11 @@ class Jit(Oracle):
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Rows walk down all trees, some rows a thread."""
         leaves = np.empty((X.shape[0], forest.roots.size), np.int32)
-        run, tests = kernels(None).leaves_of, tests_of(forest)
+        run, tests, roots = kernels(None).leaves_of, tests_of(forest), np.array(forest.roots)
 
         def work(first: int) -> None:
-            block = np.ascontiguousarray(dense(X[first : first + ROWS]))
-            run(tests, forest.roots, block, leaves[first : first + ROWS], (0, block.shape[0]))
+            block = np.require(dense(X[first : first + ROWS]), requirements=["C", "W"])
+            run(tests, roots, block, leaves[first : first + ROWS], (0, block.shape[0]))
 
         self.each(work, range(0, X.shape[0], ROWS))
         return leaves
@@ -337,11 +339,12 @@ class Jit(Oracle):
     def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:
         """Add the trees in order."""
         total = np.zeros((X.shape[0], forest.value.shape[1]))
-        run, tests, value = kernels(None).add_values, tests_of(forest), np.ascontiguousarray(forest.value)
+        run, tests, roots = kernels(None).add_values, tests_of(forest), np.array(forest.roots)
+        value = np.array(forest.value)
 
         def work(first: int) -> None:
-            block = np.ascontiguousarray(dense(X[first : first + ROWS]))
-            run(tests, forest.roots, value, block, total[first : first + ROWS], (0, block.shape[0]))
+            block = np.require(dense(X[first : first + ROWS]), requirements=["C", "W"])
+            run(tests, roots, value, block, total[first : first + ROWS], (0, block.shape[0]))
 
         self.each(work, range(0, X.shape[0], ROWS))
         return total

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,14 @@ from numpy.typing import NDArray
 from gputree.backends.cpu.cells import WORD
 from gputree.backends.cpu.finish import DEPTH, FIRST, PARENT, STATS, STOP
 from gputree.backends.cpu.records import Layout as Layout_
-from gputree.backends.cpu.walk import Tests
+from gputree.backends.cpu.walk import LOOKUP_BIT, Tests
 from gputree.backends.oracle import candidates
 from gputree.backends.protocol import Subtrees
 from gputree.backends.scan import blank
 from gputree.backends.shard import Codes, Shard
-from gputree.core.forest import Forest, Grown
+from gputree.core.forest import Forest, Grown, Test
 from gputree.core.splits import Candidates, Growth, Limits, Search, Slots, Splits
 from gputree.core.target import Layout
-
-WALKED = tuple(field.name for field in fields(Tests))
 
 
 def source_of(shard: Shard) -> tuple[Any, ...]:
@@ -127,8 +124,14 @@ def room(codes: Codes, layout: tuple[Any, ...], features: int, rows: int, tables
 
 
 def tests_of(forest: Forest) -> tuple[Any, ...]:
-    """The arrays that a walk reads."""
-    return tuple(getattr(forest, name) for name in WALKED)
+    """What a walk reads."""
+    node = np.full((forest.n_nodes, 2), -1, np.int64)
+    inner = forest.kind != Test.LEAF
+    node[:, 0] = forest.low.view(np.int64)
+    lookup = np.where(forest.kind == Test.LOOKUP, LOOKUP_BIT, 0)
+    node[inner, 1] = (forest.first_child.astype(np.int64) << 32 | lookup | forest.feature)[inner]
+    rest = (getattr(forest, name) for name in Tests._fields[1:])
+    return (node, *(np.array(array) for array in rest))  # copies: Numba compiles once more for what is locked
 
 
 def found_of(

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
-from numpy import float64, int32, int64, uint8, uint16
+import numpy as np
+from numpy import float64, int32, int64, uint16, uint32
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.marks import entry, kernel, record
-from gputree.core.forest import Test
+from gputree.backends.cpu.marks import entry, float_of, kernel
 
-LEAF, LOOKUP_TEST = int(Test.LEAF), int(Test.LOOKUP)
+BLOCK_ROWS = 1024  # that walk down a tree together, which then stays in cache
+LOOKUP_BIT = 1 << 30  # of the feature
+_FEATURE = LOOKUP_BIT - 1
 
 
-@record
-class Tests:
-    """The arrays of a forest that a walk reads."""
+class Tests(NamedTuple):
+    """What a walk reads of a forest, by value."""
 
-    kind: NDArray[uint8]
-    feature: NDArray[int32]
-    low: NDArray[float64]
-    first_child: NDArray[int32]
+    node: NDArray[int64]  # (N, 2) image of the threshold; first child << 32 | LOOKUP_BIT | feature, below 0 in a leaf
     missing: NDArray[uint16]
     unseen: NDArray[uint16]
     lookup_ptr: NDArray[int64]
@@ -46,18 +44,34 @@ def category_branch(tests: Tests, node: int, x: float) -> int:
 
 
 @kernel
-def leaf_of(tests: Tests, node: int, X: NDArray[Any], row: int) -> int:
-    """The leaf of a row below a node."""
-    while tests.kind[node] != LEAF:
-        x = float64(X[row, tests.feature[node]])
-        if math.isnan(x):
-            branch = int64(tests.missing[node])
-        elif tests.kind[node] == LOOKUP_TEST:
-            branch = category_branch(tests, node, x)
-        else:
-            branch = int64(0) if x <= tests.low[node] else int64(1)
-        node = int64(tests.first_child[node]) + branch
-    return node
+def walk_block(tests: Tests, root: int, X: NDArray[Any], leaf: NDArray[uint32], waiting: NDArray[uint32]) -> None:
+    """Leaves (B,) of rows X (B, F) in one tree; all rows take a step before any takes the next.
+
+    So none waits for memory alone. Indices are unsigned: Numba looks for negative ones otherwise.
+    """
+    link, open_ = tests.node[root, 1], int64(0)
+    for i in range(X.shape[0]):
+        leaf[i] = uint32(root)
+        waiting[i] = uint32(i)
+        open_ += 1 if link >= 0 else 0
+    while open_ > 0:
+        left = int64(0)
+        for j in range(open_):
+            i = waiting[j]
+            at = leaf[i]
+            link = tests.node[at, 1]
+            x = float64(X[i, uint32(link & _FEATURE)])
+            if math.isnan(x):
+                branch = int64(tests.missing[at])
+            elif link & LOOKUP_BIT:
+                branch = category_branch(tests, at, x)
+            else:
+                branch = int64(not (x <= float_of(tests.node[at, 0])))
+            child = uint32((link >> 32) + branch)
+            leaf[i] = child
+            waiting[left] = i
+            left += int64(tests.node[child, 1] >= 0)
+        open_ = left
 
 
 @entry
@@ -65,10 +79,13 @@ def leaves_of(
     given: tuple[Any, ...], roots: NDArray[int32], X: NDArray[Any], leaves: NDArray[int32], span: tuple[int, int]
 ) -> None:
     """Leaves (n, T) of rows first .. stop - 1 of X f4/f8 (n, F); given are the fields of `Tests`."""
-    tests = Tests(*given)
-    for row in range(span[0], span[1]):
+    tests, leaf, waiting = Tests(*given), np.empty(BLOCK_ROWS, uint32), np.empty(BLOCK_ROWS, uint32)
+    for first in range(span[0], span[1], BLOCK_ROWS):
+        stop = min(first + BLOCK_ROWS, span[1])
         for t in range(roots.size):
-            leaves[row, t] = leaf_of(tests, int64(roots[t]), X, row)
+            walk_block(tests, int64(roots[t]), X[first:stop], leaf, waiting)
+            for row in range(first, stop):
+                leaves[row, t] = int32(leaf[row - first])
 
 
 @entry
@@ -81,11 +98,11 @@ def add_values(
     span: tuple[int, int],
 ) -> None:
     """Add the leaf values (N, O) of all trees, in order, to the totals (n, O) of rows first .. stop - 1."""
-    tests, block = Tests(*given), 64
-    for first in range(span[0], span[1], block):
-        stop = min(first + block, span[1])
+    tests, leaf, waiting = Tests(*given), np.empty(BLOCK_ROWS, uint32), np.empty(BLOCK_ROWS, uint32)
+    for first in range(span[0], span[1], BLOCK_ROWS):
+        stop = min(first + BLOCK_ROWS, span[1])
         for t in range(roots.size):
+            walk_block(tests, int64(roots[t]), X[first:stop], leaf, waiting)
             for row in range(first, stop):
-                leaf = leaf_of(tests, int64(roots[t]), X, row)
                 for o in range(value.shape[1]):
-                    total[row, o] += value[leaf, o]
+                    total[row, o] += value[leaf[row - first], o]
