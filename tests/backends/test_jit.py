@@ -406,7 +406,7 @@ def test_folders_that_cannot_be_written_stop_nothing(tmp_path: Path, work: str) 
     places = {name: file / name for name in ("GPUTREE_CACHE_DIR", "XDG_CACHE_HOME", "HOME")}
     found = lines(start(COUNTED.format(work=work), "f8", **places, TMPDIR=free))
     assert int(found[-1]) > 0
-    assert [place.name.startswith("gputree-") for place in free.iterdir()] == [True]
+    assert list(free.iterdir()) == []  # what was compiled goes with the process
     assert file.read_text() == ""
 
 

@@ -13,6 +13,7 @@ import re
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -23,6 +24,7 @@ from gputree.core.criteria import Criterion
 from gputree.core.texts import python_text
 
 _HERE = Path(__file__).parent
+_JIT = _HERE.parent / "jit.py"  # flags, and what stands for `marks`
 _CORE = _HERE.parents[1] / "core"
 _OURS = re.compile(r"^from (gputree\.backends\.cpu|__future__)\S* import (\([^)]*\)|.*)\n", re.MULTILINE)
 _CONSTANTS = ("expr", "forest", "keys", "scores", "splits")  # core modules whose constants the kernels import
@@ -36,7 +38,7 @@ def module_text(criterion: Criterion | None, pair: bool = False) -> str:
     for name in _SHARED if criterion is None else _OF_CRITERION:
         own = criterion is not None and name == "formulas"
         parts.append(python_text(criterion, pair) if own and criterion else (_HERE / f"{name}.py").read_text("utf-8"))
-    others = [_HERE.parent / "jit.py", *(_CORE / f"{name}.py" for name in _CONSTANTS)]
+    others = [_JIT, *(_CORE / f"{name}.py" for name in _CONSTANTS)]
     core = hashlib.sha256(b"".join(path.read_bytes() for path in others)).hexdigest()
     text = "\n".join(_OURS.sub("", part) for part in parts[1:])
     return f"{parts[0]}\n# compiled as told and with constants from {core}\n{text}"
@@ -73,16 +75,18 @@ def write(path: Path, text: str) -> None:
 def cache_folder() -> Path:
     """``GPUTREE_CACHE_DIR``, or gputree's folder in the user's cache, or else one for this process."""
     own, shared = os.environ.get("GPUTREE_CACHE_DIR"), os.environ.get("XDG_CACHE_HOME")
-    for text in (own, f"{shared}/gputree" if shared else "~/.cache/gputree"):
-        try:
-            place = Path(text or "").expanduser()
-            if not text or not place.is_absolute():
-                continue
-            place.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=place):
-                return place
-        except (OSError, RuntimeError):  # not to be written; no home
-            continue
+    with suppress(OSError):
+        if own:
+            return writable(Path(own))
+    with suppress(OSError, RuntimeError):  # RuntimeError: a user without a home
+        return writable((Path(shared) if shared else Path.home() / ".cache") / "gputree")
     place = Path(tempfile.mkdtemp(prefix="gputree-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     return place
+
+
+def writable(place: Path) -> Path:
+    """The folder, made and tried."""
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=place):
+        return place
