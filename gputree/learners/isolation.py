@@ -87,10 +87,10 @@ class IsolationForest(OutlierMixin, RandomTrees):
     bootstrap : bool, default=False
         Draw rows with replacement. ``sample_weight`` are the probabilities of draws either way.
     n_jobs : int, optional
-        Threads; it cannot change the result, and NumPy uses one.
+        Threads of compiled kernels (``device="jit"``), by default all; it cannot change the result.
     warm_start : bool, default=False
         Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
-    device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
+    device : {"auto", "cpu", "numpy", "jit", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to score; it cannot change the trees.
 
     Attributes

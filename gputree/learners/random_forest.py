@@ -36,7 +36,7 @@ class RandomForestClassifier(ForestClassifier):
         difference over rows, must be at most ``oob_tol`` of the rows. The error of T trees is about
         a + b / T, so the second half gained b / T, as much as all that could follow.
     n_jobs : int, optional
-        Threads; it cannot change the result, and NumPy uses one.
+        Threads of compiled kernels (``device="jit"``), by default all; it cannot change the result.
     warm_start : bool, default=False
         Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
     max_samples : int, float, dict or array-like of int (n_classes,), optional
@@ -48,7 +48,7 @@ class RandomForestClassifier(ForestClassifier):
         Where none of the ``max_features`` drawn features gives a split: try the next ones, or keep the leaf. With
         "repeats" a feature may be drawn more than once, so that there are fewer different ones, and the leaf is kept
         (Shalev-Shwartz and Ben-David 2014, "Understanding Machine Learning", 18.3, taken literally).
-    device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
+    device : {"auto", "cpu", "numpy", "jit", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to predict; it cannot change the result.
 
     Attributes
@@ -167,7 +167,7 @@ class RandomForestRegressor(ForestRegressor):
         difference over rows, must be at most ``oob_tol`` times the variance of y. The error of T trees is about
         a + b / T, so the second half gained b / T, as much as all that could follow.
     n_jobs : int, optional
-        Threads; it cannot change the result, and NumPy uses one.
+        Threads of compiled kernels (``device="jit"``), by default all; it cannot change the result.
     warm_start : bool, default=False
         Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
     max_samples : int or float, optional
@@ -176,7 +176,7 @@ class RandomForestRegressor(ForestRegressor):
         Where none of the ``max_features`` drawn features gives a split: try the next ones, or keep the leaf. With
         "repeats" a feature may be drawn more than once, so that there are fewer different ones, and the leaf is kept
         (Shalev-Shwartz and Ben-David 2014, "Understanding Machine Learning", 18.3, taken literally).
-    device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
+    device : {"auto", "cpu", "numpy", "jit", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to predict; it cannot change the result.
 
     Attributes

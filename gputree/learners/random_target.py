@@ -103,10 +103,10 @@ class RandomTreesEmbedding(TransformerMixin, RandomTrees):
     sparse_output : bool, default=True
         Give a csr matrix, else an array.
     n_jobs : int, optional
-        Threads; it cannot change the result, and NumPy uses one.
+        Threads of compiled kernels (``device="jit"``), by default all; it cannot change the result.
     warm_start : bool, default=False
         Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
-    device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
+    device : {"auto", "cpu", "numpy", "jit", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to find leaves; it cannot change the result.
 
     Attributes

@@ -67,7 +67,7 @@ class DecisionTreeClassifier(ClassifierTree):
     max_bins : int or "auto", default="auto"
         Most known codes of a feature. "auto": every distinct value where a feature has at most 255 of them or the
         table at most 65,535 rows, else 255 weighted quantiles.
-    device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
+    device : {"auto", "cpu", "numpy", "jit", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to predict; it cannot change the result. A prediction whose device is not there uses the CPU.
     verbose : int, default=0
         Print a line a level to stderr.
@@ -201,7 +201,7 @@ class DecisionTreeRegressor(RegressorTree):
     max_bins : int or "auto", default="auto"
         Most known codes of a feature. "auto": every distinct value where a feature has at most 255 of them or the
         table at most 65,535 rows, else 255 weighted quantiles.
-    device : {"auto", "cpu", "cuda", "cuda:<number>"}, default="auto"
+    device : {"auto", "cpu", "numpy", "jit", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to predict; it cannot change the result. A prediction whose device is not there uses the CPU.
     verbose : int, default=0
         Print a line a level to stderr.
