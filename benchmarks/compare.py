@@ -2,8 +2,8 @@
 
     python -m benchmarks.compare [--jobs tree10,treefull,forest20,...] [--rows 400000] [--runs 3] [--numpy] [--save]
 
-Libraries fit in turn in one process, all with the same rows and threads, after a warm-up of each on at most 70,000 rows;
-a fit is all from float32 rows to the model, bins included. How each is set is told in `compare_peers`. Reported:
+Libraries fit in turn in one process, with the same rows and threads, after a warm-up of each on at most 70,000 rows; a
+fit is all from float32 rows to the model, bins included. How each is set is told in `compare_peers`. Reported:
 seconds (median, least, most), the ratio of the medians, gputree / the other, beside the bar it is held to, nodes grown,
 accuracy (or R^2) and AUC on holdout rows, and the peak memory of a fit in an interpreter of its own, over X, y and what
 a first fit leaves behind. Bars are for 400,000 x 28 on two cores. Prints figures and judges nothing.
@@ -20,10 +20,11 @@ import re
 import statistics
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,6 @@ from benchmarks.data import XY, load
 
 UNWANTED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 SCORE_BAR, MEMORY_BAR, ROWS_BAR = 0.003, 1.5, 1.3
-FLIGHTS = 336_776
 CALLS = 100  # calls that are timed together where one row is predicted
 WIDTHS = (16, 13, 8, 8, 8, 7, 6, 10, 8, 7, 7)
 HEAD = ("job", "library", "seconds", "least", "most", "ratio", "bar", "nodes", "score", "AUC", "MiB")
@@ -43,45 +43,37 @@ HEAD = ("job", "library", "seconds", "least", "most", "ratio", "bar", "nodes", "
 
 @dataclass(frozen=True)
 class Case:
-    """One comparison. `share` is that of ``--rows``; `bars` are most ratios, by library; `predict` rows are predicted."""
+    """One comparison. `share` is that of ``--rows``, `bars` are most ratios by library, `predict` rows to predict."""
 
     name: str
     setting: Setting
     table: str = "higgs"
     share: float = 1.0
-    columns: int | None = None
+    columns: int | None = None  # the first ones only
     bars: dict[str, float] = field(default_factory=dict)
     predict: tuple[int, ...] = ()
     scaling: str = ""  # what this case and the first of its job differ in
     memory: bool = True
 
 
-def tree(depth: int | None = None, min_leaf: int = 1, **more: Any) -> Setting:
-    return Setting(depth=depth, min_leaf=min_leaf, **more)
-
-
-def forest(trees: int, depth: int | None = None) -> Setting:
-    return Setting(depth=depth, trees=trees, forest=True)
-
-
-TREE10, FOREST20 = tree(10), forest(20, 16)
+TREE10, FOREST20 = Setting(depth=10), Setting(depth=16, trees=20, forest=True)
 TREE_BARS = {"LightGBM": 0.6, "scikit-learn": 0.05}
 FOREST_BARS = {"LightGBM": 0.5, "scikit-learn": 0.15, "XGBoost": 0.2}
 SCALES = ((0.25, "rows / 4"), (1.0, "rows"), (4.0, "rows x 4"))
 JOBS: dict[str, tuple[Case, ...]] = {
-    "tree6": (Case("tree6", tree(6)),),
+    "tree6": (Case("tree6", Setting(depth=6)),),
     "tree10": (Case("tree10", TREE10, bars=TREE_BARS),),
-    "tree16": (Case("tree16", tree(16)),),
-    "treefull": (Case("treefull", tree(min_leaf=5), bars={"scikit-learn": 0.1}),),
+    "tree16": (Case("tree16", Setting(depth=16)),),
+    "treefull": (Case("treefull", Setting(min_leaf=5), bars={"scikit-learn": 0.1}),),
     "forest20": (Case("forest20", FOREST20, bars=FOREST_BARS),),
-    "forest20full": (Case("forest20full", forest(20), bars={"scikit-learn": 0.2}),),
-    "forest100": (Case("forest100", forest(100, 16)),),
-    "forest100full": (Case("forest100full", forest(100)),),
-    "regression": (Case("regression", tree(10, classes=0), "regression"),),
-    "classes100": (Case("classes100", tree(10, classes=100), "classes100"),),
+    "forest20full": (Case("forest20full", Setting(trees=20, forest=True), bars={"scikit-learn": 0.2}),),
+    "forest100": (Case("forest100", Setting(depth=16, trees=100, forest=True)),),
+    "forest100full": (Case("forest100full", Setting(trees=100, forest=True)),),
+    "regression": (Case("regression", replace(TREE10, classes=0), "regression"),),
+    "classes100": (Case("classes100", replace(TREE10, classes=100), "classes100"),),
     "wide": (Case("wide", TREE10, "wide", 1 / 20),),
     "small": (Case("small", TREE10, share=1 / 40),),
-    "flights": (Case("flights", tree(min_leaf=20), "flights"),),
+    "flights": (Case("flights", Setting(min_leaf=20), "flights"),),
     "rows": tuple(Case(name, TREE10, share=share, scaling="rows", memory=False) for share, name in SCALES),
     "columns": tuple(Case(f"{n} columns", TREE10, columns=n, scaling="columns", memory=False) for n in (7, 14, 28)),
     "threads": tuple(
@@ -109,10 +101,6 @@ class Side:
     def median(self) -> float:
         return statistics.median(self.times)
 
-    @property
-    def failed(self) -> bool:
-        return self.problem.startswith("failed")
-
 
 @dataclass
 class Entry:
@@ -121,10 +109,10 @@ class Entry:
     job: str
     name: str
     size: str
+    rows: int
     setting: Setting
     bars: dict[str, float]
     sides: list[Side]
-    work: float = 1.0  # rows, columns or threads of a scaling
     scaling: str = ""
     notes: list[str] = field(default_factory=list)
 
@@ -136,6 +124,10 @@ class Entry:
     @property
     def peers(self) -> list[Side]:
         return [one for one in self.sides if one is not self.ours and one.times]
+
+    @property
+    def medians(self) -> dict[str, float]:
+        return {one.library: one.median for one in self.sides if one.times}
 
     @property
     def ratios(self) -> dict[str, float]:
@@ -150,7 +142,7 @@ def tables(table: str, rows: int, seed: int, columns: int | None) -> tuple[XY, X
     """Rows to fit and holdout rows: a quarter as many, at most 100,000."""
     held = min(100_000, max(1, rows // 4))
     if table == "flights":  # all there are, of which four fifths are fitted at most
-        X, y = load(table, FLIGHTS, seed)
+        X, y = load(table, 336_776, seed)
         rows = min(rows, len(y) * 4 // 5)
         held = min(held, len(y) - rows)
     else:
@@ -160,14 +152,11 @@ def tables(table: str, rows: int, seed: int, columns: int | None) -> tuple[XY, X
 
 
 def attempt(side: Side, work: Callable[[], Any]) -> Any:
-    """The result of some work of a side; where it fails, the side says so and takes no further part."""
-    if side.problem:
-        return None
+    """The result of some work of a side; where it fails, the side says so, and its later work is left out."""
     try:
-        return work()
+        return None if side.problem else work()
     except Exception as error:
         side.problem = f"failed: {type(error).__name__}: {error}".splitlines()[0]
-        side.times.clear()
         return None
 
 
@@ -176,7 +165,7 @@ def start(case: Case, options: argparse.Namespace, train: XY) -> dict[str, Side]
     sides = {name: Side(name, problem=LIBRARIES[name].missing()) for name in options.libraries}
     for name, side in sides.items():
         before, begin = compiled_files(), time.perf_counter()
-        attempt(side, lambda name=name: warm_up(LIBRARIES[name], case.setting, *train))
+        attempt(side, partial(warm_up, LIBRARIES[name], case.setting, *train))
         if compiled_files() != before:
             side.compiled = time.perf_counter() - begin
     return sides
@@ -184,11 +173,9 @@ def start(case: Case, options: argparse.Namespace, train: XY) -> dict[str, Side]
 
 def compiled_files() -> int:
     """Files of machine code that gputree keeps."""
-    if "gputree.backends.cpu.module" not in sys.modules:
-        from gputree.backends.cpu import module  # the folder is there before Numba is
-    else:
-        module = sys.modules["gputree.backends.cpu.module"]
-    return sum(1 for _ in module.cache_folder().rglob("*.nbc"))
+    from gputree.backends.cpu.module import cache_folder
+
+    return sum(1 for _ in cache_folder().rglob("*.nbc"))
 
 
 def measure_fit(job: str, case: Case, options: argparse.Namespace) -> Iterator[Entry]:
@@ -199,9 +186,9 @@ def measure_fit(job: str, case: Case, options: argparse.Namespace) -> Iterator[E
         for name, side in sides.items():
             models[name] = None
             gc.collect()
-            models[name] = timed(side, lambda name=name: LIBRARIES[name].fit(case.setting, *train))
+            models[name] = timed(side, partial(LIBRARIES[name].fit, case.setting, *train))
     for name, side in sides.items():
-        attempt(side, lambda side=side, name=name: judge(side, LIBRARIES[name], models[name], case.setting, held))
+        attempt(side, partial(judge, side, LIBRARIES[name], models[name], case.setting, held))
         models[name] = None
     if case.memory and options.memory:
         weigh(sides, case.setting, train)
@@ -212,18 +199,15 @@ def measure_predict(job: str, case: Case, options: argparse.Namespace) -> Iterat
     """Fit once, then time predictions in turn."""
     train, held = tables(case.table, int(options.rows * case.share), options.seed, case.columns)
     fitted = start(case, options, train)
-    models = {
-        name: attempt(side, lambda name=name: LIBRARIES[name].fit(case.setting, *train))
-        for name, side in fitted.items()
-    }
+    models = {name: attempt(side, partial(LIBRARIES[name].fit, case.setting, *train)) for name, side in fitted.items()}
     for name, side in fitted.items():
-        attempt(side, lambda side=side, name=name: judge(side, LIBRARIES[name], models[name], case.setting, held))
+        attempt(side, partial(judge, side, LIBRARIES[name], models[name], case.setting, held))
     for rows in case.predict:
         X, calls = held[0][:rows], CALLS if rows == 1 else 1
         sides = {name: replace(side, times=[]) for name, side in fitted.items()}
         for _ in range(options.runs):
             for name, side in sides.items():
-                timed(side, lambda name=name: LIBRARIES[name].predict(models[name], case.setting, X), calls)
+                timed(side, partial(LIBRARIES[name].predict, models[name], case.setting, X), calls)
         bars = case.bars if rows > 1 else {}
         one = replace(case, name=f"{case.name} {len(X):,}", bars=bars)
         yield entry(job, one, options, sides, train, len(held[1]))
@@ -250,18 +234,15 @@ def weigh(sides: dict[str, Side], setting: Setting, train: XY) -> None:
         for name, values in zip("Xy", train, strict=True):
             np.save(Path(folder) / f"{name}.npy", values)
         for name, side in sides.items():
-            side.memory = attempt(side, lambda name=name: memory_of(name, setting, Path(folder)))
+            side.memory = attempt(side, partial(memory_of, name, setting, Path(folder)))
 
 
 def entry(job: str, case: Case, options: argparse.Namespace, sides: dict[str, Side], train: XY, held: int) -> Entry:
-    X, setting = train[0], case.setting
+    X = train[0]
     name = f"{len(X):,} rows" if case.scaling == "rows" else case.name
     size = f"{case.table} {X.shape[0]:,} x {X.shape[1]} {X.dtype}, {held:,} held out"
-    found = Entry(job, name, size, setting, case.bars, list(sides.values()), scaling=case.scaling)
-    works = {"rows": X.shape[0], "columns": X.shape[1], "threads": setting.threads}
-    found.work = float(works.get(case.scaling, 1))
-    found.notes = notes(found)
-    return found
+    found = Entry(job, name, size, len(X), case.setting, case.bars, list(sides.values()), case.scaling)
+    return replace(found, notes=notes(found))
 
 
 # --- the table ------------------------------------------------------------------------------------------------------
@@ -269,12 +250,13 @@ def entry(job: str, case: Case, options: argparse.Namespace, sides: dict[str, Si
 
 def notes(one: Entry) -> list[str]:
     """What is said below the lines of a comparison."""
-    found = [f"compiled: {side.library} in {side.compiled:.1f} s, before" for side in one.sides if side.compiled]
+    found = [
+        f"compiled: {side.library}, whose warm-up took {side.compiled:.1f} s" for side in one.sides if side.compiled
+    ]
     gaps = []
-    for score in one.ours.scores if one.ours else ():
-        best = max((side.scores[score] for side in one.peers if score in side.scores), default=None)
-        if best is not None:
-            gaps.append(f"{score} {best - one.ours.scores[score]:+.4f}")
+    for score, own in one.ours.scores.items() if one.ours else ():
+        others = [side.scores[score] for side in one.peers if score in side.scores]
+        gaps += [f"{score} {max(others) - own:+.4f}"] if others else []
     if gaps:
         bar = f" (bar {SCORE_BAR})" if one.setting.classes else ""
         found.append(f"best of the others less gputree: {', '.join(gaps)}{bar}")
@@ -286,19 +268,16 @@ def notes(one: Entry) -> list[str]:
 
 def scaled(first: Entry, one: Entry) -> str:
     """Seconds of a comparison over those of the first of its job; by rows: seconds a row."""
-    per = one.work / first.work if one.scaling == "rows" else 1.0
-    before = {side.library: side.median for side in first.sides if side.times}
-    shares = [
-        f"{side.library} {side.median / before[side.library] / per:.2f}"
-        + (f" (bar {ROWS_BAR})" if one.scaling == "rows" and side is one.ours else "")
-        for side in one.sides
-        if side.times and side.library in before
-    ]
-    return f"seconds{' a row' if one.scaling == 'rows' else ''} over those of {first.name}: {', '.join(shares)}"
+    per = one.rows / first.rows if one.scaling == "rows" else 1.0
+    before, now = first.medians, one.medians
+    shares = [f"{name} {seconds / before[name] / per:.2f}" for name, seconds in now.items() if name in before]
+    kind = f"seconds a row (bar {ROWS_BAR})" if one.scaling == "rows" else "seconds"
+    return f"{kind} over those of {first.name}: {', '.join(shares)}"
 
 
 def lines(one: Entry) -> Iterator[str]:
     """A line for each library, then what is said of all."""
+    indent = " " * (WIDTHS[0] + 1)
     for i, side in enumerate(one.sides):
         name = one.name if i == 0 else ""
         if not side.times:
@@ -316,8 +295,9 @@ def lines(one: Entry) -> Iterator[str]:
             )
         )
         if side.problem:
-            yield f"{'':<{WIDTHS[0]}} {side.problem}"
-    yield from (f"{'':<{WIDTHS[0]}} {note}" for note in (one.size, *one.notes))
+            yield f"{indent}{side.problem}"
+    for note in (one.size, *one.notes):
+        yield textwrap.fill(note, 118, initial_indent=indent, subsequent_indent=f"{indent}  ")
 
 
 def short(value: float | None) -> str:
@@ -362,9 +342,10 @@ def described(options: argparse.Namespace) -> Machine:
     for name in UNWANTED:
         if os.environ.get(name):
             print(f"warning: {name} is set; unset it: matrix products of other sizes and paths are measured with it")
-    known = {name.lower() for name, _ in machine.versions}
-    peers = [LIBRARIES[name] for name in options.libraries if not LIBRARIES[name].missing()]
-    more = [(peer.module, peer.version()) for peer in peers if peer.name.lower() not in known]
+    here = [one for one in map(LIBRARIES.__getitem__, options.libraries) if not one.missing()]
+    more = [(one.module, one.version()) for one in here if one.module != "sklearn"]
+    if (load := os.getloadavg()[0]) > 0.5:
+        print(f"warning: load average {load:.2f}: threads of OpenMP that wait for a core can take many times as long")
     return replace(machine, versions=(*machine.versions, *dict.fromkeys(more)))
 
 
@@ -373,10 +354,7 @@ def save(machine: Machine, options: argparse.Namespace, entries: list[Entry], fo
     folder.mkdir(exist_ok=True)
     cpu = re.sub(r"[^a-z0-9]+", "-", machine.cpu.lower()).strip("-")
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    records = []
-    for one in entries:
-        medians = {side.library: side.median for side in one.sides if side.times}
-        records.append(asdict(one) | {"medians": medians, "ratios": one.ratios})
+    records = [asdict(one) | {"medians": one.medians, "ratios": one.ratios} for one in entries]
     content = {"machine": asdict(machine), "options": vars(options), "results": records}
     file = folder / f"compare-{cpu}-{machine.cores}-cores-{today}.json"
     file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
@@ -411,7 +389,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     """The exit status: 1 where a library that is installed failed."""
-    return int(any(side.failed for one in run(arguments(argv)) for side in one.sides))
+    return int(any(side.problem.startswith("failed") for one in run(arguments(argv)) for side in one.sides))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@ Equal are rows (float32 as they come; what a library makes of them is made in it
 
 - scikit-learn has no bins: exact cuts. One tree uses one thread.
 - LightGBM, one tree: gbdt, one iteration, learning rate 1. Classes start from equal odds (no boost_from_average), so
-  that all Hessians are equal and a split by gradients is one by the Gini index. num_leaves is 2^depth, 2^17 (its most)
-  without a limit. A forest: rf, 0.632 of the rows without replacement (as many as a bootstrap has), columns by node.
+  that all Hessians are equal and a split by gradients is one by the Gini index. num_leaves is 2^depth, or 2^17 (its
+  most), but no more than there are rows for. Its tables, which it makes for all leaves at the start (7 GiB for 2^16 of
+  28 columns), share 2 GiB (histogram_pool_size), which holds those of depth 10 of 28 columns wholly. A forest: rf,
+  0.632 of the rows without replacement (as many as a bootstrap has), columns by node.
 - XGBoost: hist on a QuantileDMatrix. A forest: num_parallel_tree in one round, learning rate 1, 0.632 of the rows. With
   equal odds a row's Hessian is 1/4 for two classes and 1 for numbers, so that min_child_weight is the rows of a leaf.
 - Both grow a tree for each class where there are more than two, and no tree for all of them.
@@ -38,13 +40,14 @@ from benchmarks.bench_fit import WARM_UP_ROWS, node_count, peak_bytes, resident_
 
 DRAWN = 0.632  # share of the rows that a bootstrap has: 1 - 1/e
 MOST_LEAVES = 1 << 17  # LightGBM takes no more
+POOL_MIB = 2048
 BINS = 255
 NUMBER_OF_NODES = re.compile(rb"num_nodesSL\x00{7}.(\d+)", re.DOTALL)  # in XGBoost's UBJSON, a text of less than 256
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What to grow. `classes` 0: numbers are learnt; `depth` None: no limit. A forest draws rows, and columns by node."""
+    """What to grow. `classes` 0: numbers; `depth` None: no limit. A forest draws rows, and columns by node."""
 
     classes: int = 2
     depth: int | None = None
@@ -93,7 +96,11 @@ class Estimators(Library):
 
     def model(self, setting: Setting) -> Any:
         kind = "Regressor" if setting.classes == 0 else "Classifier"
-        limits = {"max_depth": setting.depth, "min_samples_leaf": setting.min_leaf, "random_state": setting.seed}
+        limits: dict[str, Any] = {
+            "max_depth": setting.depth,
+            "min_samples_leaf": setting.min_leaf,
+            "random_state": setting.seed,
+        }
         if not setting.forest:
             return self.made(f"DecisionTree{kind}", limits)
         limits |= {"n_estimators": setting.trees, "n_jobs": setting.threads, "max_features": "sqrt"}
@@ -151,9 +158,10 @@ class ScikitLearn(Estimators):
 class LightGbm(Library):
     name, module = "LightGBM", "lightgbm"
 
-    def parameters(self, setting: Setting, columns: int) -> dict[str, Any]:
+    def parameters(self, setting: Setting, rows: int, columns: int) -> dict[str, Any]:
+        leaves = min(MOST_LEAVES, 2 ** (setting.depth or 17), max(2, rows // setting.min_leaf))
         found: dict[str, Any] = {
-            **{"num_leaves": MOST_LEAVES if setting.depth is None else min(MOST_LEAVES, 2**setting.depth)},
+            **{"num_leaves": leaves, "histogram_pool_size": POOL_MIB},
             **{"max_depth": -1 if setting.depth is None else setting.depth, "min_data_in_leaf": setting.min_leaf},
             **{"min_sum_hessian_in_leaf": 0.0, "min_gain_to_split": 0.0, "lambda_l1": 0.0, "lambda_l2": 0.0},
             **{"max_bin": BINS, "num_threads": setting.threads, "seed": setting.seed, "verbosity": -1},
@@ -170,7 +178,7 @@ class LightGbm(Library):
     def fit(self, setting: Setting, X: Any, y: Any) -> Any:
         import lightgbm
 
-        parameters = self.parameters(setting, X.shape[1])
+        parameters = self.parameters(setting, *X.shape)
         return lightgbm.train(parameters, lightgbm.Dataset(X, y, params=parameters), setting.trees)
 
     def predict(self, model: Any, setting: Setting, X: Any) -> Any:

@@ -172,6 +172,7 @@ class Jit(Oracle):
     def __init__(self, n_jobs: int | None = None, note: str = "") -> None:
         super().__init__(note)
         self.n_threads = threads(n_jobs)
+        self.table_bytes = TABLE_BYTES  # of one thread: no level is cut for it
 
     def each(self, work: Callable[[Any], Any], pieces: Iterable[Any]) -> list[Any]:
         """What some work gives for each piece, in threads."""
@@ -279,7 +280,9 @@ class Jit(Oracle):
             own = room(shard.codes, layout, len(shard.codes.columns), most, 1)
             return piece, run((source, layout, meaning, rules, *own), piece, given)
 
-        return subtrees_of(self.each(work, self.pieces(items, 2)), shard, slots, first)
+        grown = subtrees_of(self.each(work, self.pieces(items, 2)), shard, slots, first)
+        self.work.rows += int(shard.target.layout.count(grown.born.stats).sum())  # of the nodes that were split
+        return grown
 
     def children(self, shard: Shard, splits: Splits) -> NDArray[np.int64]:
         """Regroup the rows, and sum those of every branch."""
