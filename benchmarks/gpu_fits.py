@@ -182,7 +182,7 @@ def peers(lab: Lab, fit: Fit, rows: Rows) -> list[Side]:
     kind = sklearn.tree.DecisionTreeClassifier if fit.classifies else sklearn.tree.DecisionTreeRegressor
     found = [Side("scikit-learn", kind(random_state=0, **fit.parameters), rows.first(fit.cpu_rows))]
     depth = fit.parameters["max_depth"]
-    if (xgboost := lab.peer("xgboost")) is not None:
+    if (xgboost := lab.peer("xgboost")) is not None and xgboost.build_info()["USE_CUDA"]:
         make = xgboost.XGBClassifier if fit.classifies else xgboost.XGBRegressor
         own = {"n_estimators": 1, "learning_rate": 1.0, "reg_lambda": 0.0, "max_depth": depth}
         found.append(Side("XGBoost", make(tree_method="hist", device="cuda", **own), rows))

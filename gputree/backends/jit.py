@@ -50,6 +50,7 @@ PART_BYTES = 1 << 18  # of the codes of a small node
 PART_ROWS = 1 << 13  # rows of a small node
 FEATURES = 16  # columns of a large node searched by one thread at a time
 ROWS = 1 << 14  # rows encoded or predicted by one thread at a time
+CELLS = 1 << 17  # ... and cells: a part of a sparse table is made dense
 TASKS = 8  # pieces of work a thread
 COMPILING = RLock()
 
@@ -185,6 +186,8 @@ class Jit(Oracle):
     def edges(self, X: NDArray[Any], spec: CodeSpec, weight: NDArray[np.int64] | None) -> tuple[Cuts, ...]:
         """A column a thread."""
         features = spec.schema.features
+        if not isinstance(X, np.ndarray):
+            X = X.tocsc()  # columns of a sparse table of rows take as long as the whole
 
         def cuts(f: int) -> Cuts:
             if features[f].kind == Kind.CATEGORICAL:
@@ -200,6 +203,7 @@ class Jit(Oracle):
 
     def encode(self, X: NDArray[Any], cuts: tuple[Cuts, ...]) -> Codes:
         """Codes by row, all of the width that the widest column needs."""
+        X = by_rows(X)
         n_codes = np.array([cut.n_codes for cut in cuts], np.int64)
         table = np.empty((X.shape[0], len(cuts)), code_dtype(int(n_codes.max(initial=0))))
         keys = [cut.values if cut.edges is None else cut.edges for cut in cuts]
@@ -208,11 +212,11 @@ class Jit(Oracle):
         offset = np.cumsum([0, *(k.size for k in keys)]).astype(np.int64)
         run = kernels(None).encode_rows
 
-        def encode(first: int) -> None:
-            block = np.require(dense(X[first : first + ROWS]), requirements=["C", "W"])
-            run(block, flat, offset, table[first : first + ROWS], (0, block.shape[0]))
+        def encode(rows: slice) -> None:
+            block = np.require(dense(X[rows]), requirements=["C", "W"])
+            run(block, flat, offset, table[rows], (0, block.shape[0]))
 
-        self.each(encode, range(0, X.shape[0], ROWS))
+        self.each(encode, row_blocks(X))
         return Codes(tuple(table.T), Book.of(cuts), n_codes)
 
     def open(self, codes: Codes, target: Target, bags: Bags) -> Shard:
@@ -329,28 +333,41 @@ class Jit(Oracle):
 
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Rows walk down all trees, some rows a thread."""
+        X = by_rows(X)
         leaves = np.empty((X.shape[0], forest.roots.size), np.int32)
         run, tests, roots = kernels(None).leaves_of, tests_of(forest), np.array(forest.roots)
 
-        def work(first: int) -> None:
-            block = np.require(dense(X[first : first + ROWS]), requirements=["C", "W"])
-            run(tests, roots, block, leaves[first : first + ROWS], (0, block.shape[0]))
+        def work(rows: slice) -> None:
+            block = np.require(dense(X[rows]), requirements=["C", "W"])
+            run(tests, roots, block, leaves[rows], (0, block.shape[0]))
 
-        self.each(work, range(0, X.shape[0], ROWS))
+        self.each(work, row_blocks(X))
         return leaves
 
     def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:
         """Add the trees in order."""
+        X = by_rows(X)
         total = np.zeros((X.shape[0], forest.value.shape[1]))
         run, tests, roots = kernels(None).add_values, tests_of(forest), np.array(forest.roots)
         value = np.array(forest.value)
 
-        def work(first: int) -> None:
-            block = np.require(dense(X[first : first + ROWS]), requirements=["C", "W"])
-            run(tests, roots, value, block, total[first : first + ROWS], (0, block.shape[0]))
+        def work(rows: slice) -> None:
+            block = np.require(dense(X[rows]), requirements=["C", "W"])
+            run(tests, roots, value, block, total[rows], (0, block.shape[0]))
 
-        self.each(work, range(0, X.shape[0], ROWS))
+        self.each(work, row_blocks(X))
         return total
+
+
+def by_rows(X: Any) -> Any:
+    """The table; a sparse one so that its rows are quick to take."""
+    return X if isinstance(X, np.ndarray) else X.tocsr()
+
+
+def row_blocks(X: NDArray[Any]) -> list[slice]:
+    """Rows that a thread takes at a time."""
+    step = max(1, min(ROWS, CELLS // max(1, X.shape[1])))
+    return [slice(first, min(first + step, X.shape[0])) for first in range(0, X.shape[0], step)]
 
 
 def column_of(X: NDArray[Any], f: int) -> NDArray[Any]:

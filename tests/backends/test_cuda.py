@@ -258,7 +258,7 @@ def test_the_current_stream_stays_current(card: Card) -> None:
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0", ""])
 def test_other_names_are_refused(device: str) -> None:
-    with pytest.raises(ValueError, match="must be 'auto', 'cpu', 'cuda' or 'cuda:<number>'"):
+    with pytest.raises(ValueError, match="must be 'auto', 'cpu', 'numpy', 'jit', 'cuda' or 'cuda:<number>'"):
         fit(device)
 
 
