@@ -329,7 +329,7 @@ def test_other_libraries_join_where_they_are_installed(lab: Lab, monkeypatch: py
             return {}
 
     both = {
-        name: SimpleNamespace(XGBClassifier=Stand, RandomForestClassifier=Stand)
+        name: SimpleNamespace(build_info=lambda: {"USE_CUDA": True}, XGBClassifier=Stand, RandomForestClassifier=Stand)
         for name in ("xgboost", "cuml.ensemble")
     }
     monkeypatch.setattr(Lab, "peer", lambda self, name: both[name])
@@ -349,7 +349,11 @@ def test_a_library_that_fails_does_not_take_the_others_along(lab: Lab, monkeypat
             raise RuntimeError("no kernel image is available")
 
     monkeypatch.setattr(
-        Lab, "peer", lambda self, name: SimpleNamespace(XGBClassifier=Broken) if name == "xgboost" else None
+        Lab,
+        "peer",
+        lambda self, name: (
+            SimpleNamespace(build_info=lambda: {"USE_CUDA": True}, XGBClassifier=Broken) if name == "xgboost" else None
+        ),
     )
     (record,) = gpu_fits.measure(lab, "10,000 rows")
     assert [side["library"] for side in record["libraries"]] == ["gputree", "scikit-learn"]
