@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import re
@@ -64,16 +65,30 @@ def choose_cpu(work: int, n_jobs: int | None = None, note: str = "") -> Backend:
 
     if work < JIT_CELLS or importlib.util.find_spec("numba") is None:
         return Oracle(note)
-    return open_jit(n_jobs, note)
+    try:
+        return open_jit(n_jobs, note)
+    except RuntimeError as error:
+        return Oracle(note or f"Numba is installed, but {error}")
 
 
 def open_jit(n_jobs: int | None, note: str = "") -> Backend:
     """Compiled kernels in threads."""
-    if importlib.util.find_spec("numba") is None:
-        raise RuntimeError("device='jit' needs Numba, which is not installed: pip install gputree[cpu]")
+    if why := why_no_numba():
+        raise RuntimeError(f"device='jit' needs Numba: {why}")
     from gputree.backends.jit import Jit
 
     return Jit(n_jobs, note)
+
+
+def why_no_numba() -> str:
+    """Why compiled kernels cannot be used, empty if they can."""
+    if importlib.util.find_spec("numba") is None:
+        return "it is not installed: pip install gputree[cpu]"
+    try:
+        importlib.import_module("numba")
+    except Exception as error:  # it looks at the versions of NumPy and LLVM when it is imported
+        return f"it cannot be imported ({error})"
+    return ""
 
 
 def wanted_device(device: str) -> tuple[str, str]:
@@ -96,8 +111,8 @@ def choose_or_cpu(device: str, work: int, near: int | None = None, n_jobs: int |
 
 def report() -> list[Availability]:
     """Every backend and whether it can run here."""
-    numba = importlib.util.find_spec("numba") is not None
-    jit = Availability("jit", "cpu", numba, "" if numba else "Numba is not installed: pip install gputree[cpu]")
+    why = why_no_numba()
+    jit = Availability("jit", "cpu", not why, f"Numba: {why}" if why else "")
     return [Availability("numpy", "cpu", True, ""), jit, report_cuda()]
 
 

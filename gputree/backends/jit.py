@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from pickle import UnpicklingError
@@ -119,7 +119,8 @@ def locked(path: Path) -> Iterator[None]:
         yield
         return
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)
@@ -162,7 +163,8 @@ def marks() -> dict[str, Any]:
 @cache
 def kernels(criterion: Criterion | None, pair: bool = False) -> ModuleType:
     """The compiled kernels of a criterion, or those that need none; ``pair``: of one output and two channels."""
-    return load_module(criterion, pair, marks())
+    with COMPILING:
+        return load_module(criterion, pair, marks())
 
 
 class Jit(Oracle):
@@ -234,7 +236,8 @@ class Jit(Oracle):
         k, m = features.shape
         layout = layout_of(shard.target.layout, search.limits)
         width = int(shard.codes.n_codes.max(initial=0)) + 1
-        block = max(1, min(FEATURES, TABLE_BYTES // (8 * width * layout[-1]), m))
+        fair = -(-m * k // (2 * self.n_threads))  # so that few large nodes keep all threads at work
+        block = max(1, min(FEATURES, TABLE_BYTES // (8 * width * layout[-1]), m, fair))
         first = np.arange(0, m, block)
         cells = np.empty((k, first.size, 5), np.int64)
         cells[:, :, 0] = np.arange(k)[:, None]

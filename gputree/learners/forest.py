@@ -51,7 +51,7 @@ FOREST_CONSTRAINTS: dict[str, Any] = {
     "feature_draws": [StrOptions({how.value for how in FeatureDraws})],
     "oob_score": ["boolean", callable],
     "oob_tol": [Interval(Real, 0.0, None, closed="left"), None],
-    "n_jobs": [Integral, None],
+    "n_jobs": [Interval(Integral, None, -1, closed="right"), Interval(Integral, 1, None, closed="left"), None],
     "warm_start": ["boolean"],
     "max_samples": [
         Interval(Integral, 1, None, closed="left"),
@@ -112,6 +112,8 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
         begin = time.perf_counter()
         self._check_parameters()
         before = self._kept()
+        for name in [name for name in self.__dict__ if name.startswith("oob_") and name.endswith("_")]:
+            del self.__dict__[name]  # of another fit
         begin_fit(self, self.n_estimators - (0 if before is None else before["forest_"].roots.size))
         try:
             ready = self._prepare(X, y, sample_weight)

@@ -286,7 +286,9 @@ class Grower(BaseEstimator):
         """What pickle and copies keep: of the forest only what the rest of it does not give."""
         state = dict(super().__getstate__())
         if "forest_" in state:
-            with suppress(ValueError, IndexError, AttributeError):  # a forest that was changed by hand stays whole
+            with suppress(
+                ValueError, IndexError, AttributeError, KeyError
+            ):  # a forest that was changed by hand stays whole
                 state["forest_"] = pack(self.forest_, self._meaning())
         return state
 
@@ -294,7 +296,7 @@ class Grower(BaseEstimator):
         """The model again, its forest whole."""
         super().__setstate__(state)
         if isinstance(state.get("forest_"), dict):
-            self.forest_ = unpack(state["forest_"], self._meaning())
+            self.forest_ = unpack(state["forest_"], self._meaning()).lock()
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a forest."""

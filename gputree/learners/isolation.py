@@ -78,7 +78,8 @@ class IsolationForest(OutlierMixin, RandomTrees):
     n_estimators : int, default=100
         Trees.
     max_samples : "auto", int or float, default="auto"
-        Rows of a tree, by default 256 or all; a float is a share of the rows. Thresholds are exact up to 65,535 rows of
+        Rows of a tree, by default 256 or all; a float is a share of the rows of positive weight, of which a tree has
+        no more. Thresholds are exact up to 65,535 rows of
         a tree.
     contamination : "auto" or float, default="auto"
         Share of outliers among the rows of the fit, at most 0.5; "auto" parts at a score of -0.5.

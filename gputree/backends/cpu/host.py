@@ -54,7 +54,7 @@ def layout_of(layout: Layout, limits: Limits | None) -> tuple[Any, ...]:
 def is_pair(layout: tuple[Any, ...]) -> bool:
     """Whether tables have one output and two channels: two classes, or weight and sum."""
     kinds = Layout_(*layout)
-    return kinds.first.size == 1 and kinds.table == 2
+    return kinds.first.size == 1 and kinds.table == 2 and kinds.sizes[0] == (2 if kinds.counts else 1)
 
 
 def meaning_of(codes: Codes, search: Search) -> tuple[Any, ...]:

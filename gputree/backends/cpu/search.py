@@ -68,6 +68,8 @@ def search_cells(job: Job, node: Node, feature: int, table: NDArray[int64], cell
     """The best test of one feature from its listed cells, into the first row of the scratch."""
     start_test(job, feature)
     scan = job.meaning.scan[feature]
+    for i in range(cells):
+        job.scratch.place[i] = job.scratch.code[i]
     if scan < 0 or cells == 0:  # no generator serves columns of this kind, or the node has no rows
         return
     if scan in (CUTS, ONE_CUT):
