@@ -573,7 +573,6 @@ print(model.predict(X).tolist(), "numba" in sys.modules)
         "import gputree.backends.cpu.search, gputree.backends.cpu.finish, gputree.backends.jit",
         "import gputree; gputree.DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1]).predict([[0.0]])",
         "import gputree; gputree.DecisionTreeClassifier(device='cpu').fit([[0.0], [1.0]], [0, 1])",
-        "from gputree.backends import report; report()",
     ],
 )
 def test_numba_is_imported_when_it_is_used(work: str) -> None:
