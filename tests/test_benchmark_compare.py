@@ -64,7 +64,7 @@ def test_every_library_that_is_installed(library: str, capsys: pytest.CaptureFix
 @pytest.mark.parametrize("library", [name for name in LIBRARIES if not name.startswith("gputree")])
 def test_forests_numbers_and_more_classes(library: str) -> None:
     if LIBRARIES[library].missing():
-        pytest.skip(f"{library}: {LIBRARIES[library].missing()}")
+        pytest.skip(f"expected: {library}: {LIBRARIES[library].missing()}")
     one, rng = LIBRARIES[library], np.random.default_rng(0)
     X = rng.random((300, 9), dtype=np.float32)
     for classes, y in ((0, 5 * X[:, 0]), (2, (X[:, 0] > 0.5).astype(np.int64)), (5, (X[:, 0] * 5).astype(np.int64))):
