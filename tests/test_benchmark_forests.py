@@ -43,7 +43,7 @@ def test_flights_are_there_if_they_are_installed() -> None:
     try:
         load("flights", 30)
     except ImportError as error:
-        pytest.skip(str(error))
+        pytest.skip(f"expected: {error}")
     options = forests.arguments(["--tables", "flights", "--rows", "300", "--trees", "2", "--seeds", "2"])
     (first, _) = forests.run(options)
     assert (first.rows, first.forest) == (300, "RandomForestClassifier")

@@ -2,4 +2,9 @@
 
 import sys
 
-sys.modules["numba"] = None  # type: ignore[assignment]
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Called for plugins only: this file is also imported to look for doctests."""
+    sys.modules["numba"] = None  # type: ignore[assignment]
