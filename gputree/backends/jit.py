@@ -24,16 +24,16 @@ from numpy.typing import NDArray
 from gputree.backends.cpu.host import (
     found_of,
     is_pair,
+    job_of,
     layout_of,
-    meaning_of,
     room,
-    rules_of,
+    slots_of,
     source_of,
     subtrees_of,
     tests_of,
 )
 from gputree.backends.cpu.module import load_module
-from gputree.backends.oracle import Oracle
+from gputree.backends.oracle import Oracle, dense
 from gputree.backends.oracle import Table as OracleTable
 from gputree.backends.protocol import CodeSpec, Subtrees
 from gputree.backends.shard import Codes, Shard
@@ -215,8 +215,7 @@ class Jit(Oracle):
         run = kernels(None).encode_rows
 
         def encode(rows: slice) -> None:
-            block = np.require(dense(X[rows]), requirements=["C", "W"])
-            run(block, flat, offset, table[rows], (0, block.shape[0]))
+            run(block_of(X, rows), flat, offset, table[rows])
 
         self.each(encode, row_blocks(X))
         return Codes(tuple(table.T), Book.of(cuts), n_codes)
@@ -229,10 +228,8 @@ class Jit(Oracle):
 
     def search(self, table: OracleTable, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """Count and search some features of a slot at a time."""
-        shard, features = (
-            table.shard,
-            np.array(table.features, order="C"),
-        )  # Numba would compile once more for other arrays
+        shard = table.shard
+        features = np.array(table.features, order="C")  # Numba would compile once more for other arrays
         k, m = features.shape
         layout = layout_of(shard.target.layout, search.limits)
         width = int(shard.codes.n_codes.max(initial=0)) + 1
@@ -245,14 +242,12 @@ class Jit(Oracle):
         cells[:, :, 3], cells[:, :, 4] = shard.start[slots.id][:, None], shard.stop[slots.id][:, None]
         items = cells.reshape(-1, 5)
         figures, tests = np.empty((k * m, 3)), np.empty((k * m, 5), np.int64)
-        given = np.ascontiguousarray(slots.stats.T), slots.key, np.ascontiguousarray(slots.bounds.T)
-        source, meaning = source_of(shard), meaning_of(shard.codes, search)
-        rules = rules_of(Growth(search, Stop(), m), shard.target.layout)
+        given, fixed = slots_of(slots), job_of(shard, Growth(search, Stop(), m), layout)
         run = kernels(search.criterion, is_pair(layout)).search_items
 
         def work(piece: NDArray[np.int64]) -> Any:
             own = room(shard.codes, layout, block, CHUNK, block)
-            return run((source, layout, meaning, rules, *own), piece, given, features, (figures, tests))
+            return run((*fixed, *own), piece, given, features, (figures, tests))
 
         lookups = np.concatenate([np.zeros((0, 3), np.int64), *self.each(work, self.pieces(items, 3))])
         return found_of(figures, tests, features, lookups)
@@ -277,15 +272,13 @@ class Jit(Oracle):
         items = np.empty((len(slots), 4), np.int64)
         items[:, 0], items[:, 1] = np.arange(len(slots)), depth
         items[:, 2], items[:, 3] = shard.start[slots.id], shard.stop[slots.id]
-        given = np.ascontiguousarray(slots.stats.T), slots.key, np.ascontiguousarray(slots.bounds.T)
-        source, meaning = source_of(shard), meaning_of(shard.codes, growth.search)
-        rules = rules_of(growth, shard.target.layout)
+        given, fixed = slots_of(slots), job_of(shard, growth, layout)
         run = kernels(growth.search.criterion, is_pair(layout)).finish_slots
 
         def work(piece: NDArray[np.int64]) -> Any:
             most = int((piece[:, 3] - piece[:, 2]).max())
             own = room(shard.codes, layout, len(shard.codes.columns), most, 1)
-            return piece, run((source, layout, meaning, rules, *own), piece, given)
+            return piece, run((*fixed, *own), piece, given)
 
         grown = subtrees_of(self.each(work, self.pieces(items, 2)), shard, slots, first)
         self.work.rows += int(shard.target.layout.count(grown.born.stats).sum())  # of the nodes that were split
@@ -341,8 +334,7 @@ class Jit(Oracle):
         run, tests, roots = kernels(None).leaves_of, tests_of(forest), np.array(forest.roots)
 
         def work(rows: slice) -> None:
-            block = np.require(dense(X[rows]), requirements=["C", "W"])
-            run(tests, roots, block, leaves[rows], (0, block.shape[0]))
+            run(tests, roots, block_of(X, rows), leaves[rows])
 
         self.each(work, row_blocks(X))
         return leaves
@@ -355,8 +347,7 @@ class Jit(Oracle):
         value = np.array(forest.value)
 
         def work(rows: slice) -> None:
-            block = np.require(dense(X[rows]), requirements=["C", "W"])
-            run(tests, roots, value, block, total[rows], (0, block.shape[0]))
+            run(tests, roots, value, block_of(X, rows), total[rows])
 
         self.each(work, row_blocks(X))
         return total
@@ -373,13 +364,13 @@ def row_blocks(X: NDArray[Any]) -> list[slice]:
     return [slice(first, min(first + step, X.shape[0])) for first in range(0, X.shape[0], step)]
 
 
+def block_of(X: NDArray[Any], rows: slice) -> NDArray[Any]:
+    """Some rows as kernels take them, who are compiled once more for others."""
+    block: NDArray[Any] = np.require(dense(X[rows]), requirements=["C", "W"])
+    return block
+
+
 def column_of(X: NDArray[Any], f: int) -> NDArray[Any]:
     """One column as an array of its own."""
     column: NDArray[Any] = np.array(dense(X[:, f : f + 1])[:, 0])
     return column
-
-
-def dense(block: Any) -> NDArray[Any]:
-    """A part of a table as an array, from a sparse matrix too."""
-    array: NDArray[Any] = block if isinstance(block, np.ndarray) else block.toarray()
-    return array

@@ -8,6 +8,22 @@ from __future__ import annotations
 from gputree.core.criteria import Criterion, Fold, TargetKind
 from gputree.core.expr import Expr
 
+FUNCTIONS = {
+    "term": ("x", "n", "X", "N"),
+    "branch": ("s", "n", "N"),
+    "info": ("n", "N"),
+    "final": ("gain", "info", "N"),
+    "scale": ("N", "X"),
+}
+"""Functions of a search, and their arguments."""
+GROWTH = {"decrease": ("gain", "N")}  # ... of kernels that grow subtrees
+
+
+def traced(criterion: Criterion, name: str) -> str:
+    """The text of what a function of a criterion returns."""
+    body: Expr = getattr(criterion, name)(*map(Expr, (FUNCTIONS | GROWTH)[name]))
+    return body.text
+
 
 def c_text(criterion: Criterion) -> str:
     """Return the C text of a criterion: `gt_term`, `gt_branch`, `gt_info`, `gt_final`, `gt_scale`, `GT_FOLD_MAX`.
@@ -21,17 +37,12 @@ def c_text(criterion: Criterion) -> str:
     >>> print(c_text(CRITERIA["gini"]).splitlines()[1])
     static __device__ __forceinline__ double gt_term(double x, double n, double X, double N) { return (x * x); }
     """
-    x, n, X, N, s, gain, info = (Expr(name) for name in ("x", "n", "X", "N", "s", "gain", "info"))
-    functions = {
-        "gt_term(double x, double n, double X, double N)": criterion.term(x, n, X, N),
-        "gt_branch(double s, double n, double N)": criterion.branch(s, n, N),
-        "gt_info(double n, double N)": criterion.info(n, N),
-        "gt_final(double gain, double info, double N)": criterion.final(gain, info, N),
-        "gt_scale(double N, double X)": criterion.scale(N, X),
-    }
     lines = [f"#define GT_FOLD_MAX {int(criterion.fold is Fold.MAX)}"]
-    for head, body in functions.items():
-        lines.append(f"static __device__ __forceinline__ double {head} {{ return {body.text}; }}")
+    for name in FUNCTIONS:
+        head = ", ".join(f"double {argument}" for argument in FUNCTIONS[name])
+        lines.append(
+            f"static __device__ __forceinline__ double gt_{name}({head}) {{ return {traced(criterion, name)}; }}"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -46,15 +57,6 @@ def python_text(criterion: Criterion, pair: bool = False) -> str:
     >>> print(python_text(CRITERIA["gini"]).splitlines()[7])
         return (x * x)
     """
-    x, n, X, N, s, gain, info = (Expr(name) for name in ("x", "n", "X", "N", "s", "gain", "info"))
-    functions = {
-        "gt_term(x, n, X, N)": criterion.term(x, n, X, N),
-        "gt_branch(s, n, N)": criterion.branch(s, n, N),
-        "gt_info(n, N)": criterion.info(n, N),
-        "gt_final(gain, info, N)": criterion.final(gain, info, N),
-        "gt_scale(N, X)": criterion.scale(N, X),
-        "gt_decrease(gain, N)": criterion.decrease(gain, N),
-    }
     lines = [
         f"COUNTS = {criterion.needs is TargetKind.COUNTS}",
         f"PAIR = {pair}",
@@ -62,6 +64,6 @@ def python_text(criterion: Criterion, pair: bool = False) -> str:
         f"TWO_BRANCHES = {criterion.two_branches}",
         f"POSITIVE_SUMS = {criterion.positive_sums}",
     ]
-    for head, body in functions.items():
-        lines += ["@kernel", f"def {head}:", f"    return {body.text}"]
+    for name, arguments in (FUNCTIONS | GROWTH).items():
+        lines += ["@kernel", f"def gt_{name}({', '.join(arguments)}):", f"    return {traced(criterion, name)}"]
     return "\n".join(lines) + "\n"

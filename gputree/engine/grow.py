@@ -134,14 +134,14 @@ class Plan:
 
     def finish_small(self, slots: Slots) -> Slots:
         """Let the backend grow the whole subtrees of small nodes, where it can; give the other slots."""
-        sampler, n_features = self.recipe.sampler, self.n_codes.size
+        sampler = self.recipe.sampler
         if self.recipe.order is not Order.LEVEL or sampler.feature_draws is not FeatureDraws.CONTINUE:
             return slots
         small = slots.rows <= self.backend.finish_rows(self.shard)
         if not small.any():
             return slots
         own, first = slots.take(small), self.forest.n_nodes
-        growth = Growth(self.recipe.search, self.recipe.stop, min(sampler.max_features or n_features, n_features))
+        growth = Growth(self.recipe.search, self.recipe.stop, sampler.turn(self.n_codes.size))
         done = self.backend.finish(self.shard, own, self.forest.of("depth", own.id), growth, first)
         begin = np.cumsum(done.splits.n_branches) - done.splits.n_branches
         self.forest.mark(tests(done.splits, self.target.layout.weight(done.born.stats), begin, first))

@@ -90,6 +90,7 @@ class Grower(BaseEstimator):
     """From a table and parameters to a forest; trees and forests say what they make of it."""
 
     _criteria: ClassVar[tuple[str, ...]]
+    n_jobs: int | None = None  # threads, where a class has no such parameter
     _saved: ClassVar[tuple[str, ...]] = ()  # what a model file keeps of a fit beside the trees, where there is any
     _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
 
@@ -117,7 +118,7 @@ class Grower(BaseEstimator):
         criterion = CRITERIA[self.criterion]
         rows = self._rows(matrix, labels, weight, criterion)
         recipe = self._recipe(criterion, rows, self.schema_)
-        backend = choose(self.device, self._cells(rows), near(rows.X), getattr(self, "n_jobs", None))
+        backend = choose(self.device, self._cells(rows), near(rows.X), self.n_jobs)
         return Prepared(backend, recipe, rows)
 
     def _cells(self, rows: Rows) -> int:
@@ -133,7 +134,7 @@ class Grower(BaseEstimator):
         except DeviceError as error:
             if wanted_device(self.device)[0] != "auto":
                 raise
-            backend = choose("cpu", self._cells(ready.rows), None, getattr(self, "n_jobs", None))
+            backend = choose("cpu", self._cells(ready.rows), None, self.n_jobs)
             backend.note = f"{ready.backend.device} was tried, but {error}"
         again = replace(ready, backend=backend)
         work(again)
@@ -263,15 +264,15 @@ class Grower(BaseEstimator):
 
     def _predicted(self, X: Any, work: Callable[[Backend, Any], NDArray[Any]]) -> NDArray[Any]:
         """What some work on rows gives; "auto" does it on the CPU where the device fails."""
-        cells, n_jobs = X.shape[0] * X.shape[1] * self.forest_.roots.size, getattr(self, "n_jobs", None)
-        backend = choose_or_cpu(self.device, cells, near(X), n_jobs)
+        cells = X.shape[0] * X.shape[1] * self.forest_.roots.size
+        backend = choose_or_cpu(self.device, cells, near(X), self.n_jobs)
         try:
             with released(backend):
                 return work(backend, X if backend.device != "cpu" else to_host(X))
         except DeviceError:
             if wanted_device(self.device)[0] != "auto":
                 raise
-        return work(choose("cpu", cells, None, n_jobs), to_host(X))
+        return work(choose("cpu", cells, None, self.n_jobs), to_host(X))
 
     def fingerprint(self) -> str:
         """SHA-256 of the fitted arrays as hex: equal on every device for the same data, parameters and seed."""

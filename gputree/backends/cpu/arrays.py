@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy import uint32
+from numpy import int32, int64, uint32
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.marks import kernel
@@ -25,6 +25,20 @@ def permute(array: NDArray[Any], order: NDArray[uint32]) -> None:
     copy(old, array)
     for i in range(array.size):
         array[i] = old[order[i]]
+
+
+@kernel
+def order_by_branch(branch: NDArray[int32], size: NDArray[int64], order: NDArray[uint32]) -> None:
+    """Places in order of their branch, as they come inside a branch; size (branches,) receives how many each has."""
+    place = np.zeros(size.size + 1, int64)
+    for i in range(branch.size):
+        place[branch[i] + 1] += 1
+    for b in range(size.size):
+        size[b] = place[b + 1]
+        place[b + 1] += place[b]
+    for i in range(branch.size):
+        order[place[branch[i]]] = uint32(i)
+        place[branch[i]] += 1
 
 
 @kernel

@@ -84,8 +84,6 @@ def branches_allowed(job: Job, table: NDArray[int64], cells: int) -> bool:
 def search_branches(job: Job, node: Node, feature: int, table: NDArray[int64], cells: int) -> None:
     """A branch for every category that was declared, or else met, and one for missing values."""
     scratch, rules = job.scratch, job.rules
-    for i in range(cells):
-        scratch.place[i] = scratch.code[i]
     missing = 1 if scratch.code[0] == 0 else 0
     declared = job.meaning.declared[feature]
     count = declared + missing if declared > 0 else cells
@@ -167,7 +165,6 @@ def search_subsets(job: Job, node: Node, feature: int, table: NDArray[int64], ce
     largest = scratch.code[cells - 1]
     for i in range(cells):
         code = scratch.code[i]
-        scratch.place[i] = code
         if code == 0:
             scratch.value[i] = -math.inf
         elif random:

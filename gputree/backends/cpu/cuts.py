@@ -198,11 +198,9 @@ def search_cuts(job: Job, node: Node, feature: int, table: NDArray[int64], cells
     """The best threshold of a numeric feature."""
     scratch, meaning = job.scratch, job.meaning
     point = math.nan
-    for i in range(cells):
-        scratch.place[i] = scratch.code[i]
-        if random:
-            scratch.value[i] = meaning.values[meaning.offset[feature] + scratch.code[i]]
     if random:
+        for i in range(cells):
+            scratch.value[i] = meaning.values[meaning.offset[feature] + scratch.code[i]]
         point = draw_point(job, node, feature, cells)
     i = scan_cuts(job, node, feature, table, cells, point)
     if i < 0:

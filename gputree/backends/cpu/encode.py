@@ -15,16 +15,14 @@ BLOCK = 1024  # rows searched in step
 
 
 @entry
-def encode_rows(
-    X: NDArray[Any], keys: NDArray[Any], offset: NDArray[int64], codes: NDArray[Any], span: tuple[int, int]
-) -> None:
-    """Codes (n, F) of rows first .. stop - 1 of X f4/f8 (n, F); of column f ``keys[offset[f] : offset[f + 1]]``.
+def encode_rows(X: NDArray[Any], keys: NDArray[Any], offset: NDArray[int64], codes: NDArray[Any]) -> None:
+    """Codes (n, F) of X f4/f8 (n, F); of column f ``keys[offset[f] : offset[f + 1]]``.
 
     The code of x is 1 + how many keys lie below it, 0 where x is NaN: `schema.Cuts.code_of`.
     """
     x, found = np.empty(BLOCK, X.dtype), np.empty(BLOCK, uint32)
-    for first in range(span[0], span[1], BLOCK):
-        n = min(BLOCK, span[1] - first)
+    for first in range(0, X.shape[0], BLOCK):
+        n = min(BLOCK, X.shape[0] - first)
         for f in range(X.shape[1]):
             for i in range(n):
                 x[i] = X[first + i, f]

@@ -9,13 +9,14 @@ import numpy as np
 from numpy import float64, int32, int64, uint64
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.arrays import copy, permute
+from gputree.backends.cpu.arrays import copy, order_by_branch, permute
 from gputree.backends.cpu.cells import load, outputs_of, rows_of, weight_of
 from gputree.backends.cpu.cuts import BRANCHES, CELLS, CUT, FEATURE, GAIN, KIND, LOOKUP, LOW, MISSING, SCORE
 from gputree.backends.cpu.formulas import COUNTS, gt_decrease
 from gputree.backends.cpu.marks import entry, kernel, record
 from gputree.backends.cpu.numbers import drawn
 from gputree.backends.cpu.records import Job, Layout, Node, Part
+from gputree.backends.cpu.rows import regroup_source
 from gputree.backends.cpu.search import Given, job_of, keep_better, node_of, search_part
 from gputree.core.keys import Stream
 
@@ -183,35 +184,18 @@ def regroup(job: Job, span: tuple[int, int], size: NDArray[int64]) -> None:
     column, at = part.column[job.scratch.test[1, FEATURE]], part.at
     first, stop = span
     branch, cut, lookup = job.scratch.branch, job.scratch.test[1, CUT], job.scratch.test[1, KIND] == LOOKUP
-    place = np.zeros(size.size + 1, int64)
     for i in range(first, stop):
         code = int64(column[at[i]])
-        b = branch_of(job, code) if lookup or code == 0 else int64(code > cut)
-        branch[i] = int32(b)
-        place[b + 1] += 1
-    for b in range(size.size):
-        size[b] = place[b + 1]
-        place[b + 1] += place[b]
-    for i in range(first, stop):
-        order[first + place[branch[i]]] = i
-        place[branch[i]] += 1
-    move(part.at, order, first, stop)
-    move(part.weight, order, first, stop)
+        branch[i - first] = int32(branch_of(job, code) if lookup or code == 0 else int64(code > cut))
+    order_by_branch(branch[: stop - first], size, order)
+    permute(part.at[first:stop], order)
+    permute(part.weight[first:stop], order)
     for o in range(outputs_of(job.layout)):
         if COUNTS:
-            move(part.label[o], order, first, stop)
+            permute(part.label[o, first:stop], order)
         else:
-            move(part.value[o], order, first, stop)
-            move(part.y[o], order, first, stop)
-
-
-@kernel
-def move(array: NDArray[int64], order: NDArray[int64], first: int, stop: int) -> None:
-    """Put a range of an array into an order."""
-    old = np.empty(stop - first, array.dtype)
-    copy(old, array[first:stop])
-    for i in range(first, stop):
-        array[i] = old[order[i] - first]
+            permute(part.value[o, first:stop], order)
+            permute(part.y[o, first:stop], order)
 
 
 @kernel
@@ -363,7 +347,7 @@ def finish_slots(
         load(job.source, job.part, first, stop - first, everything)
         begin = grown.used[0]
         grow_part(job, grown, i)
-        put_back(job, first, stop - first)
+        regroup_source(job.source, first, job.part.at[: stop - first])
         for n in range(begin, grown.used[0]):
             grown.node[n, FIRST] += first
             grown.node[n, STOP] += first
@@ -382,12 +366,3 @@ def nothing_grown(width: int) -> Grown:
         np.empty((64, 2), int64),
         np.zeros(3, int64),
     )
-
-
-@kernel
-def put_back(job: Job, first: int, n: int) -> None:
-    """Regroup the rows of the shard as those of the part."""
-    source, at = job.source, job.part.at
-    permute(source.row[first : first + n], at)
-    if source.times.size:
-        permute(source.times[first : first + n], at)

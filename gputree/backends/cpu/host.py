@@ -15,6 +15,7 @@ from gputree.backends.oracle import candidates
 from gputree.backends.protocol import Subtrees
 from gputree.backends.scan import blank
 from gputree.backends.shard import Codes, Shard
+from gputree.core.criteria import TargetKind
 from gputree.core.forest import Forest, Grown, Test
 from gputree.core.splits import Candidates, Growth, Limits, Search, Slots, Splits
 from gputree.core.target import Layout
@@ -44,7 +45,7 @@ def layout_of(layout: Layout, limits: Limits | None) -> tuple[Any, ...]:
         np.array(layout.sizes, np.int64),
         np.array(layout.scale, np.float64),
         layout.counts,
-        layout.kind.name == "CENTRED_SUMS",
+        layout.kind is TargetKind.CENTRED_SUMS,
         layout.rows,
         layout.n_channels,
         layout.n_channels - without,
@@ -91,6 +92,16 @@ def rules_of(growth: Growth, layout: Layout) -> tuple[Any, ...]:
     )
 
 
+def job_of(shard: Shard, growth: Growth, layout: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
+    """What all threads share of a `records.Job`."""
+    return source_of(shard), layout, meaning_of(shard.codes, growth.search), rules_of(growth, shard.target.layout)
+
+
+def slots_of(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float64]]:
+    """Channels (k, C), keys (k,) and bounds (k, 2) of open nodes."""
+    return np.ascontiguousarray(slots.stats.T), slots.key, np.ascontiguousarray(slots.bounds.T)
+
+
 def room(codes: Codes, layout: tuple[Any, ...], features: int, rows: int, tables: int) -> tuple[Any, Any]:
     """A thread's own part and scratch, for so many rows of so many features, and tables of some at once."""
     kinds = Layout_(*layout)
@@ -117,7 +128,7 @@ def room(codes: Codes, layout: tuple[Any, ...], features: int, rows: int, tables
         np.empty((2, widest), np.uint16),
         np.empty(n_features, np.uint64),
         np.empty(n_features, np.int64),
-        np.empty(rows, np.int64),
+        np.empty(rows, np.uint32),
         np.empty(rows, np.int32),
     )
     return part, scratch

@@ -29,19 +29,19 @@ _CORE = _HERE.parents[1] / "core"
 _OURS = re.compile(r"^from (gputree\.backends\.cpu|__future__)\S* import (\([^)]*\)|.*)\n", re.MULTILINE)
 _CONSTANTS = ("expr", "forest", "keys", "scores", "splits")  # core modules whose constants the kernels import
 _SHARED = ("records", "arrays", "rows", "encode", "walk")
-_OF_CRITERION = ("records", "arrays", "numbers", "formulas", "cells", "cuts", "categories", "search", "finish")
+_OF_CRITERION = ("records", "arrays", "numbers", "formulas", "cells", "cuts", "categories", "search", "rows", "finish")
 
 
 def module_text(criterion: Criterion | None, pair: bool = False) -> str:
     """The kernels that need no criterion (None), or those of one."""
-    parts = ["from __future__ import annotations\n"]
-    for name in _SHARED if criterion is None else _OF_CRITERION:
-        own = criterion is not None and name == "formulas"
-        parts.append(python_text(criterion, pair) if own and criterion else (_HERE / f"{name}.py").read_text("utf-8"))
+    names = _SHARED if criterion is None else _OF_CRITERION
+    parts = {name: (_HERE / f"{name}.py").read_text("utf-8") for name in names}
+    if criterion is not None:
+        parts["formulas"] = python_text(criterion, pair)
     others = [_JIT, *(_CORE / f"{name}.py" for name in _CONSTANTS)]
     core = hashlib.sha256(b"".join(path.read_bytes() for path in others)).hexdigest()
-    text = "\n".join(_OURS.sub("", part) for part in parts[1:])
-    return f"{parts[0]}\n# compiled as told and with constants from {core}\n{text}"
+    text = "\n".join(_OURS.sub("", part) for part in parts.values())
+    return f"from __future__ import annotations\n\n# compiled as told and with constants from {core}\n{text}"
 
 
 def load_module(criterion: Criterion | None, pair: bool, marks: dict[str, Any]) -> ModuleType:

@@ -91,13 +91,13 @@ class Scratch:
     place: NDArray[int64]  # of each cell in the table
     value: NDArray[float64]  # of each cell
     left: NDArray[int64]  # (channels,)
-    figures: NDArray[float64]  # (2, 4) score, gain, low, random threshold: of a feature, and of the node's best
+    figures: NDArray[float64]  # (2, 4) score, gain, low, score before rounding: of a feature, and of the node's best
     test: NDArray[int64]  # (2, 6) kind, cut, missing, branches, feature, cells of the lookup
     look_code: NDArray[uint16]  # (2, codes)
     look_branch: NDArray[uint16]  # (2, codes)
     rank: NDArray[uint64]  # heap of ranked features: hashes
     feature: NDArray[int64]  # ... and columns
-    order: NDArray[int64]  # (R,) rows of a node by branch
+    order: NDArray[uint32]  # (R,) rows of a node by branch
     branch: NDArray[int32]  # (R,)
 
 

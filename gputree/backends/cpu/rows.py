@@ -8,7 +8,7 @@ import numpy as np
 from numpy import int32, int64, uint32
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.arrays import permute
+from gputree.backends.cpu.arrays import order_by_branch, permute
 from gputree.backends.cpu.marks import entry, kernel
 from gputree.backends.cpu.records import Layout, Source
 
@@ -35,6 +35,15 @@ def add_rows(source: Source, layout: Layout, span: tuple[int, int], total: NDArr
             total[0] += weight * units[row[i]] if units.size else weight
     if layout.rows >= 0:
         total[layout.rows] = row.size
+
+
+@kernel
+def regroup_source(source: Source, first: int, order: NDArray[uint32]) -> None:
+    """Put the rows from position ``first`` on into an order."""
+    stop = first + order.size
+    permute(source.row[first:stop], order)
+    if source.times.size:
+        permute(source.times[first:stop], order)
 
 
 @kernel
@@ -69,29 +78,11 @@ def split_rows(
         branch = branch_map(test, lookup[test[4] : test[5]], n_codes[test[0]])
         first, stop = test[6], test[7]
         own, row, codes, feature = np.empty(stop - first, int32), source.row, source.codes, test[0]
-        n_branches = test[9] - test[8]
-        count = np.zeros(n_branches, int64)
         for i in range(first, stop):
-            b = branch[codes[row[i], feature]]
-            own[i - first] = b
-            count[b] += 1
-        regroup_source(source, own, count, first)
-        for b in range(n_branches):
-            size[test[8] + b] = count[b]
+            own[i - first] = branch[codes[row[i], feature]]
+        count, order = size[test[8] : test[9]], np.empty(stop - first, uint32)
+        order_by_branch(own, count, order)
+        regroup_source(source, first, order)
+        for b in range(count.size):
             add_rows(source, layout, (first, first + count[b]), stats[test[8] + b])
             first += count[b]
-
-
-@kernel
-def regroup_source(source: Source, branch: NDArray[int32], size: NDArray[int64], first: int) -> None:
-    """Sort rows first .. first + branch.size - 1 by branch, keeping their order inside a branch."""
-    n, place = branch.size, np.zeros(size.size, int64)
-    for b in range(1, place.size):
-        place[b] = place[b - 1] + size[b - 1]
-    order = np.empty(n, uint32)
-    for i in range(n):
-        order[place[branch[i]]] = i
-        place[branch[i]] += 1
-    permute(source.row[first : first + n], order)
-    if source.times.size:
-        permute(source.times[first : first + n], order)

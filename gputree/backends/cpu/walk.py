@@ -74,18 +74,23 @@ def walk_block(tests: Tests, root: int, X: NDArray[Any], leaf: NDArray[uint32], 
         open_ = left
 
 
+@kernel
+def leaves_of_block(tests: Tests, roots: NDArray[int32], X: NDArray[Any], leaves: NDArray[int32]) -> None:
+    """Leaves (B, T) of rows X (B, F) in all trees."""
+    leaf, waiting = np.empty(X.shape[0], uint32), np.empty(X.shape[0], uint32)
+    for t in range(roots.size):
+        walk_block(tests, int64(roots[t]), X, leaf, waiting)
+        for row in range(X.shape[0]):
+            leaves[row, t] = int32(leaf[row])
+
+
 @entry
-def leaves_of(
-    given: tuple[Any, ...], roots: NDArray[int32], X: NDArray[Any], leaves: NDArray[int32], span: tuple[int, int]
-) -> None:
-    """Leaves (n, T) of rows first .. stop - 1 of X f4/f8 (n, F); given are the fields of `Tests`."""
-    tests, leaf, waiting = Tests(*given), np.empty(BLOCK_ROWS, uint32), np.empty(BLOCK_ROWS, uint32)
-    for first in range(span[0], span[1], BLOCK_ROWS):
-        stop = min(first + BLOCK_ROWS, span[1])
-        for t in range(roots.size):
-            walk_block(tests, int64(roots[t]), X[first:stop], leaf, waiting)
-            for row in range(first, stop):
-                leaves[row, t] = int32(leaf[row - first])
+def leaves_of(given: tuple[Any, ...], roots: NDArray[int32], X: NDArray[Any], leaves: NDArray[int32]) -> None:
+    """Leaves (n, T) of X f4/f8 (n, F); given are the fields of `Tests`."""
+    tests = Tests(*given)
+    for first in range(0, X.shape[0], BLOCK_ROWS):
+        stop = min(first + BLOCK_ROWS, X.shape[0])
+        leaves_of_block(tests, roots, X[first:stop], leaves[first:stop])
 
 
 @entry
@@ -95,14 +100,13 @@ def add_values(
     value: NDArray[float64],
     X: NDArray[Any],
     total: NDArray[float64],
-    span: tuple[int, int],
 ) -> None:
-    """Add the leaf values (N, O) of all trees, in order, to the totals (n, O) of rows first .. stop - 1."""
-    tests, leaf, waiting = Tests(*given), np.empty(BLOCK_ROWS, uint32), np.empty(BLOCK_ROWS, uint32)
-    for first in range(span[0], span[1], BLOCK_ROWS):
-        stop = min(first + BLOCK_ROWS, span[1])
-        for t in range(roots.size):
-            walk_block(tests, int64(roots[t]), X[first:stop], leaf, waiting)
-            for row in range(first, stop):
+    """Add the leaf values (N, O) of all trees, in order, to the totals (n, O) of X."""
+    tests, leaves = Tests(*given), np.empty((BLOCK_ROWS, roots.size), int32)
+    for first in range(0, X.shape[0], BLOCK_ROWS):
+        stop = min(first + BLOCK_ROWS, X.shape[0])
+        leaves_of_block(tests, roots, X[first:stop], leaves)
+        for row in range(first, stop):
+            for t in range(roots.size):
                 for o in range(value.shape[1]):
-                    total[row, o] += value[leaf[row - first], o]
+                    total[row, o] += value[leaves[row - first, t], o]
