@@ -43,6 +43,14 @@ def use(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "COMPILED", {})
 
 
+def emulate(monkeypatch: pytest.MonkeyPatch) -> Emulator:
+    """The same, of a new machine."""
+    require_compiler()
+    emulator = Emulator(checked=False)
+    use(emulator, monkeypatch)
+    return emulator
+
+
 @dataclass(frozen=True)
 class Card:
     """A machine with CUDA devices: the module ``xp`` that stands for them, and the memory pools made since then."""

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 
 import gputree
-from gputree.backends import cuda
 from gputree.core.forest import Forest, Test
-from tests.backends.conftest import require_compiler
+from tests.backends.cards import emulate
 from tests.emulator.driver import Emulator
 
 CRITERIA = ("gini", "entropy", "train_error", "gain_ratio", "twoing", "chi2", "squared_error", "poisson")
@@ -28,10 +27,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     if request.param == "cuda":
         yield None
         return
-    require_compiler()
-    emulator = Emulator(checked=False)
-    monkeypatch.setattr(cuda, "import_cupy", lambda: emulator.xp)
-    monkeypatch.setattr(cuda, "COMPILED", {})
+    emulator = emulate(monkeypatch)
     yield emulator
     assert emulator.reserved == [0]
 

@@ -19,10 +19,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import gputree.learners.forest
 from gputree import RandomTreesEmbedding
-from gputree.backends import cuda
 from gputree.core.forest import Test
-from tests.backends.conftest import require_compiler
-from tests.emulator.driver import Emulator
+from tests.backends.cards import emulate
 
 THEIRS = sklearn.ensemble.RandomTreesEmbedding
 
@@ -113,10 +111,7 @@ def test_a_forest_is_its_trees(parameters: dict[str, Any], monkeypatch: pytest.M
 def test_a_forest_of_the_device_is_that_of_the_cpu(
     parameters: dict[str, Any], weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    require_compiler()
-    machine = Emulator(checked=False)
-    monkeypatch.setattr(cuda, "import_cupy", lambda: machine.xp)
-    monkeypatch.setattr(cuda, "COMPILED", {})
+    machine = emulate(monkeypatch)
     X, weight = table(), np.arange(200) % 4.0 if weighted else None
     ours, theirs = (RandomTreesEmbedding(4, device=d, **parameters).fit(X, None, weight) for d in ("cuda", "cpu"))
     assert ours.fingerprint() == theirs.fingerprint()

@@ -16,12 +16,10 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 import gputree
 import gputree.learners.forest
-from gputree.backends import cuda
 from gputree.core.forest import Test
 from gputree.core.keys import Stream, child_keys, draw, root_keys
 from gputree.learners.out_of_bag import OutOfBag
-from tests.backends.conftest import require_compiler
-from tests.emulator.driver import Emulator
+from tests.backends.cards import emulate
 
 # -- draws of features
 
@@ -113,14 +111,6 @@ def rare(n: int = 200) -> tuple[NDArray[Any], NDArray[Any]]:
 def counted(model: Any, y: NDArray[Any]) -> list[list[int]]:
     """Draws of every class in every bag."""
     return [[int((y[rows] == name).sum()) for name in model.classes_] for rows in model.estimators_samples_]
-
-
-def emulate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The emulator stands for a card."""
-    require_compiler()
-    machine = Emulator(checked=False)
-    monkeypatch.setattr(cuda, "import_cupy", lambda: machine.xp)
-    monkeypatch.setattr(cuda, "COMPILED", {})
 
 
 FORESTS = pytest.mark.parametrize("cls", [gputree.RandomForestClassifier, gputree.ExtraTreesClassifier])

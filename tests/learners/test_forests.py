@@ -18,10 +18,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import gputree
 import gputree.learners.forest
-from gputree.backends import cuda
 from gputree.core.forest import Test
-from tests.backends.conftest import require_compiler
-from tests.emulator.driver import Emulator
+from tests.backends.cards import emulate
 
 CLASSES = (
     gputree.RandomForestClassifier,
@@ -83,10 +81,7 @@ def test_a_forest_is_its_trees(cls: Any, bootstrap: bool, monkeypatch: pytest.Mo
 def test_a_forest_of_the_device_is_that_of_the_cpu(
     cls: Any, parameters: dict[str, Any], weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    require_compiler()
-    machine = Emulator(checked=False)
-    monkeypatch.setattr(cuda, "import_cupy", lambda: machine.xp)
-    monkeypatch.setattr(cuda, "COMPILED", {})
+    machine = emulate(monkeypatch)
     X, y = table(cls)
     weight = np.arange(len(X)) % 4.0 if weighted else None
     ours, theirs = (cls(4, device=device, **parameters).fit(X, y, weight) for device in ("cuda", "cpu"))

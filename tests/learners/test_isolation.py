@@ -21,11 +21,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import gputree.learners.isolation
 from gputree import IsolationForest
-from gputree.backends import cuda
 from gputree.core.forest import Test
 from gputree.learners.isolation import average_path_length
-from tests.backends.conftest import require_compiler
-from tests.emulator.driver import Emulator
+from tests.backends.cards import emulate
 
 
 def table(n: int = 400) -> NDArray[np.float64]:
@@ -222,10 +220,7 @@ def test_a_forest_is_its_trees(parameters: dict[str, Any], monkeypatch: pytest.M
 def test_a_forest_of_the_device_is_that_of_the_cpu(
     parameters: dict[str, Any], weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    require_compiler()
-    machine = Emulator(checked=False)
-    monkeypatch.setattr(cuda, "import_cupy", lambda: machine.xp)
-    monkeypatch.setattr(cuda, "COMPILED", {})
+    machine = emulate(monkeypatch)
     X, weight = table(), np.arange(400) % 4.0 if weighted else None
     ours, theirs = (
         IsolationForest(n_estimators=4, device=device, **parameters).fit(X, sample_weight=weight)
@@ -239,10 +234,7 @@ def test_a_forest_of_the_device_is_that_of_the_cpu(
 
 def test_tables_in_device_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores come back there."""
-    require_compiler()
-    machine = Emulator(checked=False)
-    monkeypatch.setattr(cuda, "import_cupy", lambda: machine.xp)
-    monkeypatch.setattr(cuda, "COMPILED", {})
+    machine = emulate(monkeypatch)
     X = table()
     there, here = machine.xp.asarray(X), IsolationForest(n_estimators=3, contamination=0.1).fit(X)
     model = clone(here).set_params(device="cuda").fit(there)
