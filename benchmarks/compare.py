@@ -350,13 +350,17 @@ def described(options: argparse.Namespace) -> Machine:
 
 
 def save(machine: Machine, options: argparse.Namespace, entries: list[Entry], folder: Path) -> Path:
-    """Write compare-<machine>-<date>.json: all runs, and what is printed of them."""
+    """Write compare-<machine>.json: all runs, and what is printed of them; other jobs that it has stay."""
     folder.mkdir(exist_ok=True)
     cpu = re.sub(r"[^a-z0-9]+", "-", machine.cpu.lower()).strip("-")
+    file = folder / f"compare-{cpu}-{machine.cores}-cores.json"
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    records = [asdict(one) | {"medians": one.medians, "ratios": one.ratios} for one in entries]
-    content = {"machine": asdict(machine), "options": vars(options), "results": records}
-    file = folder / f"compare-{cpu}-{machine.cores}-cores-{today}.json"
+    measured = {"date": today, "machine": asdict(machine), "options": vars(options)}
+    records = [asdict(one) | {"medians": one.medians, "ratios": one.ratios, **measured} for one in entries]
+    before = json.loads(file.read_text(encoding="utf-8"))["results"] if file.exists() else []
+    kept = [one for one in before if one["job"] not in {record["job"] for record in records}]
+    known = list(JOBS)
+    content = {"results": sorted(kept + records, key=lambda one: known.index(one["job"]))}
     file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return file
 
@@ -371,7 +375,7 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="seed of the tables (default: %(default)s)")
     parser.add_argument("--numpy", action="store_true", help="also measure gputree's NumPy backend")
     parser.add_argument("--no-memory", dest="memory", action="store_false", help="leave out the fits for their memory")
-    parser.add_argument("--save", action="store_true", help="also write results/compare-<machine>-<date>.json")
+    parser.add_argument("--save", action="store_true", help="also write results/compare-<machine>.json")
     found = parser.parse_args(argv)
     for kind, known in (("jobs", JOBS), ("libraries", LIBRARIES)):
         chosen = [name for name in getattr(found, kind).split(",") if name]
