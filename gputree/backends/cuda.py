@@ -29,7 +29,7 @@ from gputree.backends.protocol import CodeSpec, DeviceError, Subtrees, Work
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
-from gputree.core.schema import Cuts, Kind, category_cuts, sorted_cuts
+from gputree.core.schema import MAX_CODES, Cuts, Kind, category_cuts, sorted_cuts
 from gputree.core.splits import Candidates, Growth, Search, Slots, Splits
 from gputree.core.target import Target
 
@@ -76,6 +76,10 @@ class Cuda:
                 else:
                     order = self.driver.argsort(column).get()
                     found.append(sorted_cuts(column.get()[order], weight[order], spec.max_codes))
+                if found[-1].n_codes > MAX_CODES:
+                    values = f"column {feature.name!r} has {found[-1].n_codes:,} distinct values"
+                    remedy = "fit on device='cpu', or with max_bins='auto'"
+                    raise DeviceError(f"max_bins=None: {values}, and CUDA tells {MAX_CODES:,} apart; {remedy}")
         return tuple(found)
 
     def encode(self, X: Any, cuts: tuple[Cuts, ...]) -> DeviceCodes:

@@ -26,7 +26,8 @@ from gputree.backends.cpu.host import (
     is_pair,
     job_of,
     layout_of,
-    room,
+    room_of_nodes,
+    room_of_parts,
     slots_of,
     source_of,
     subtrees_of,
@@ -246,7 +247,7 @@ class Jit(Oracle):
         run = kernels(search.criterion, is_pair(layout)).search_items
 
         def work(piece: NDArray[np.int64]) -> Any:
-            own = room(shard.codes, layout, block, CHUNK, block)
+            own = room_of_nodes(shard.codes, layout, block, CHUNK)
             return run((*fixed, *own), piece, given, features, (figures, tests))
 
         lookups = np.concatenate([np.zeros((0, 3), np.int64), *self.each(work, self.pieces(items, 3))])
@@ -277,7 +278,7 @@ class Jit(Oracle):
 
         def work(piece: NDArray[np.int64]) -> Any:
             most = int((piece[:, 3] - piece[:, 2]).max())
-            own = room(shard.codes, layout, len(shard.codes.columns), most, 1)
+            own = room_of_parts(shard.codes, layout, most)
             return piece, run((*fixed, *own), piece, given)
 
         grown = subtrees_of(self.each(work, self.pieces(items, 2)), shard, slots, first)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 MISSING = 0
-MAX_CODES = 65_535  # known codes of one feature: codes are at most two bytes, and 0 is taken
+MAX_CODES = 65_535  # known codes of two bytes, where 0 is taken
+ALL_CODES = 2**31 - 2  # no limit: more codes than a table has rows
 BYTE_CODES = 255  # known codes that fit one byte beside MISSING
 EXACT_ROWS = 65_535  # a table of at most this many rows is never approximated
 
@@ -133,7 +134,7 @@ def midpoint(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float
 
 def code_dtype(n_codes: int) -> np.dtype[Any]:
     """Smallest unsigned type that holds MISSING and n_codes known codes."""
-    return np.dtype(np.uint8 if n_codes <= BYTE_CODES else np.uint16)
+    return np.dtype(np.uint8 if n_codes <= BYTE_CODES else np.uint16 if n_codes <= MAX_CODES else np.uint32)
 
 
 def numeric_cuts(column: NDArray[Any], weight: NDArray[np.int64] | None, max_codes: int | None) -> Cuts:

@@ -106,7 +106,7 @@ class ExtraTreesClassifier(ForestClassifier):
         categories: dict[Any, Any] | None = None,
         categorical_split: str = "binary",
         unknown: str = "majority",
-        max_bins: int | str = "auto",
+        max_bins: int | str | None = "auto",
         feature_draws: str = "continue",
         voting: str = "soft",
         device: str = "auto",
@@ -233,7 +233,7 @@ class ExtraTreesRegressor(ForestRegressor):
         categories: dict[Any, Any] | None = None,
         categorical_split: str = "binary",
         unknown: str = "majority",
-        max_bins: int | str = "auto",
+        max_bins: int | str | None = "auto",
         feature_draws: str = "continue",
         device: str = "auto",
     ) -> None:

@@ -58,7 +58,7 @@ class ExtraTreeClassifier(ClassifierTree):
         categories: dict[Any, Any] | None = None,
         categorical_split: str = "binary",
         unknown: str = "majority",
-        max_bins: int | str = "auto",
+        max_bins: int | str | None = "auto",
         device: str = "auto",
         verbose: int = 0,
     ) -> None:
@@ -131,7 +131,7 @@ class ExtraTreeRegressor(RegressorTree):
         categories: dict[Any, Any] | None = None,
         categorical_split: str = "binary",
         unknown: str = "majority",
-        max_bins: int | str = "auto",
+        max_bins: int | str | None = "auto",
         device: str = "auto",
         verbose: int = 0,
     ) -> None:

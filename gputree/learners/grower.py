@@ -24,7 +24,7 @@ from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
 from gputree.core.packed import Meaning, pack, unpack
-from gputree.core.schema import Schema
+from gputree.core.schema import ALL_CODES, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Stop
 from gputree.core.target import Target
 from gputree.engine.grow import Watch, grow
@@ -186,8 +186,8 @@ class Grower(BaseEstimator):
 
     def _edges(self, backend: Backend, rows: Rows, schema: Schema) -> Any:
         """Codes of the columns, from all rows."""
-        spec = CodeSpec(schema, None if self.max_bins == "auto" else int(self.max_bins))
-        return backend.edges(rows.X, spec, rows.target.weights.units)
+        most = ALL_CODES if self.max_bins is None else None if self.max_bins == "auto" else int(self.max_bins)
+        return backend.edges(rows.X, CodeSpec(schema, most), rows.target.weights.units)
 
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
         """The row of parts that these parameters ask for."""

@@ -39,7 +39,7 @@ TREE_CONSTRAINTS: dict[str, Any] = {
     "categories": [dict, None],
     "categorical_split": [StrOptions({"binary", "multiway"})],
     "unknown": [StrOptions({"majority", "error"})],
-    "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both"), StrOptions({"auto"})],
+    "max_bins": [Interval(Integral, 2, MAX_CODES, closed="both"), StrOptions({"auto"}), None],
     "device": [str],
     "verbose": ["verbose"],
 }

@@ -108,7 +108,7 @@ class RandomForestClassifier(ForestClassifier):
         categories: dict[Any, Any] | None = None,
         categorical_split: str = "binary",
         unknown: str = "majority",
-        max_bins: int | str = "auto",
+        max_bins: int | str | None = "auto",
         feature_draws: str = "continue",
         voting: str = "soft",
         device: str = "auto",
@@ -235,7 +235,7 @@ class RandomForestRegressor(ForestRegressor):
         categories: dict[Any, Any] | None = None,
         categorical_split: str = "binary",
         unknown: str = "majority",
-        max_bins: int | str = "auto",
+        max_bins: int | str | None = "auto",
         feature_draws: str = "continue",
         device: str = "auto",
     ) -> None:

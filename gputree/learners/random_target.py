@@ -160,7 +160,7 @@ class RandomTreesEmbedding(TransformerMixin, RandomTrees):
         categories: dict[Any, Any] | None = None,
         categorical_split: str = "binary",
         unknown: str = "majority",
-        max_bins: int | str = "auto",
+        max_bins: int | str | None = "auto",
         device: str = "auto",
     ) -> None:
         self.n_estimators = n_estimators

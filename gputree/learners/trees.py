@@ -64,9 +64,10 @@ class DecisionTreeClassifier(ClassifierTree):
     unknown : {"majority", "error"}, default="majority"
         What a prediction does with a value that is none of the categories: follow the child of larger training weight,
         or raise.
-    max_bins : int or "auto", default="auto"
+    max_bins : int, None or "auto", default="auto"
         Most known codes of a feature. "auto": every distinct value where a feature has at most 255 of them or the
-        table at most 65,535 rows, else 255 weighted quantiles.
+        table at most 65,535 rows, else 255 weighted quantiles. None: every distinct value, however many: the cuts are
+        those between all values, as in scikit-learn. CUDA refuses more than 65,535.
     device : {"auto", "cpu", "numpy", "jit", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to predict; it cannot change the result. A prediction whose device is not there uses the CPU.
     verbose : int, default=0
@@ -119,7 +120,7 @@ class DecisionTreeClassifier(ClassifierTree):
         categories: dict[Any, Any] | None = None,
         categorical_split: str = "binary",
         unknown: str = "majority",
-        max_bins: int | str = "auto",
+        max_bins: int | str | None = "auto",
         device: str = "auto",
         verbose: int = 0,
     ) -> None:
@@ -198,9 +199,10 @@ class DecisionTreeRegressor(RegressorTree):
     unknown : {"majority", "error"}, default="majority"
         What a prediction does with a value that is none of the categories: follow the child of larger training weight,
         or raise.
-    max_bins : int or "auto", default="auto"
+    max_bins : int, None or "auto", default="auto"
         Most known codes of a feature. "auto": every distinct value where a feature has at most 255 of them or the
-        table at most 65,535 rows, else 255 weighted quantiles.
+        table at most 65,535 rows, else 255 weighted quantiles. None: every distinct value, however many: the cuts are
+        those between all values, as in scikit-learn. CUDA refuses more than 65,535.
     device : {"auto", "cpu", "numpy", "jit", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to predict; it cannot change the result. A prediction whose device is not there uses the CPU.
     verbose : int, default=0
@@ -250,7 +252,7 @@ class DecisionTreeRegressor(RegressorTree):
         categories: dict[Any, Any] | None = None,
         categorical_split: str = "binary",
         unknown: str = "majority",
-        max_bins: int | str = "auto",
+        max_bins: int | str | None = "auto",
         device: str = "auto",
         verbose: int = 0,
     ) -> None:

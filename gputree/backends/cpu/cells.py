@@ -11,9 +11,11 @@ from gputree.backends.cpu.arrays import gather
 from gputree.backends.cpu.formulas import COUNTS, PAIR
 from gputree.backends.cpu.marks import kernel, trailing_zeros
 from gputree.backends.cpu.records import Job, Layout, Part, Scratch, Source
+from gputree.core.splits import Scan
 
 WORD = 64
 ROWS = 64  # fetched together
+CUTS, ONE_CUT = int(Scan.CUTS), int(Scan.ONE_CUT)
 DENSE = 4  # codes per row from which present codes are remembered, not looked for
 
 
@@ -97,6 +99,28 @@ def add(job: Job, column: NDArray[Any], table: NDArray[int64], first: int, stop:
 
 
 @kernel
+def number_codes(job: Job, n: int) -> None:
+    """Number the codes of a part's n rows by those present, in columns of numbers that have many codes for n rows.
+
+    What is counted and listed in the nodes of a part then depends on its rows, not on those of the table.
+    """
+    part, scratch, meaning = job.part, job.scratch, job.meaning
+    for f in range(part.present.size):
+        part.present[f] = 0
+        if meaning.n_codes[f] < DENSE * n or meaning.scan[f] not in (CUTS, ONE_CUT):
+            continue
+        column, names, number = part.column[f], part.names[f], scratch.number
+        remember(part, column, scratch.bits[0], 0, n)
+        present = list_remembered(scratch, scratch.bits[0], meaning.n_codes[f] // WORD + 1)
+        for i in range(present):
+            names[i] = uint32(scratch.code[i])
+            number[names[i]] = uint32(i)
+        for i in range(n):
+            column[i] = number[column[i]]
+        part.present[f] = present
+
+
+@kernel
 def remember(part: Part, column: NDArray[Any], bits: NDArray[uint64], first: int, stop: int) -> None:
     """Set the bits of the codes of some rows."""
     at = part.at[first:stop]
@@ -106,9 +130,9 @@ def remember(part: Part, column: NDArray[Any], bits: NDArray[uint64], first: int
 
 
 @kernel
-def list_remembered(scratch: Scratch, n_words: int) -> int:
+def list_remembered(scratch: Scratch, bits: NDArray[uint64], n_words: int) -> int:
     """List the codes whose bits are set, ascending, and clear the bits; how many there are."""
-    cells, bits, code = 0, scratch.bits, scratch.code
+    cells, code = 0, scratch.code
     for w in range(n_words):
         word = bits[w]
         while word != uint64(0):

@@ -10,7 +10,7 @@ from numpy import float64, int32, int64, uint64
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.arrays import copy, order_by_branch, permute
-from gputree.backends.cpu.cells import load, outputs_of, rows_of, weight_of
+from gputree.backends.cpu.cells import load, number_codes, outputs_of, rows_of, weight_of
 from gputree.backends.cpu.cuts import BRANCHES, CELLS, CUT, FEATURE, GAIN, KIND, LOOKUP, LOW, MISSING, SCORE
 from gputree.backends.cpu.formulas import COUNTS, gt_decrease
 from gputree.backends.cpu.marks import entry, kernel, record
@@ -181,11 +181,15 @@ def branch_of(job: Job, code: int) -> int:
 def regroup(job: Job, span: tuple[int, int], size: NDArray[int64]) -> None:
     """Sort the rows of a node by branch, keeping their order inside a branch; size (branches,) receives theirs."""
     part, order = job.part, job.scratch.order
-    column, at = part.column[job.scratch.test[1, FEATURE]], part.at
+    feature, at = job.scratch.test[1, FEATURE], part.at
+    column = part.column[feature]
     first, stop = span
     branch, cut, lookup = job.scratch.branch, job.scratch.test[1, CUT], job.scratch.test[1, KIND] == LOOKUP
+    present, names = part.present[feature], part.names[feature]
     for i in range(first, stop):
         code = int64(column[at[i]])
+        if present:
+            code = int64(names[code])
         branch[i - first] = int32(branch_of(job, code) if lookup or code == 0 else int64(code > cut))
     order_by_branch(branch[: stop - first], size, order)
     permute(part.at[first:stop], order)
@@ -345,6 +349,7 @@ def finish_slots(
         grown.key[i, 0] = key[slot]
         copy(grown.bounds[i], bounds[slot])
         load(job.source, job.part, first, stop - first, everything)
+        number_codes(job, stop - first)
         begin = grown.used[0]
         grow_part(job, grown, i)
         regroup_source(job.source, first, job.part.at[: stop - first])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cells import WORD
+from gputree.backends.cpu.cells import DENSE, WORD
 from gputree.backends.cpu.finish import DEPTH, FIRST, PARENT, STATS, STOP
 from gputree.backends.cpu.records import Layout as Layout_
 from gputree.backends.cpu.walk import LOOKUP_BIT, Tests
@@ -17,6 +17,7 @@ from gputree.backends.scan import blank
 from gputree.backends.shard import Codes, Shard
 from gputree.core.criteria import TargetKind
 from gputree.core.forest import Forest, Grown, Test
+from gputree.core.schema import Kind
 from gputree.core.splits import Candidates, Growth, Limits, Search, Slots, Splits
 from gputree.core.target import Layout
 
@@ -102,11 +103,30 @@ def slots_of(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArr
     return np.ascontiguousarray(slots.stats.T), slots.key, np.ascontiguousarray(slots.bounds.T)
 
 
-def room(codes: Codes, layout: tuple[Any, ...], features: int, rows: int, tables: int) -> tuple[Any, Any]:
-    """A thread's own part and scratch, for so many rows of so many features, and tables of some at once."""
-    kinds = Layout_(*layout)
-    outputs, widest = kinds.first.size, 1 + int(codes.n_codes.max(initial=0))
-    n_features = codes.n_codes.size
+def room_of_nodes(codes: Codes, layout: tuple[Any, ...], features: int, rows: int) -> tuple[Any, Any]:
+    """A thread's own part and scratch to search large nodes, some features and rows at a time."""
+    return room(codes, layout, (features, rows, features), 1 + int(codes.n_codes.max(initial=0)), 0)
+
+
+def room_of_parts(codes: Codes, layout: tuple[Any, ...], rows: int) -> tuple[Any, Any]:
+    """The same to finish nodes of so many rows, feature by feature: codes that are more are numbered anew."""
+    known, numbers = codes.n_codes, codes.n_codes[codes.book.kind == Kind.NUMERIC]
+    cells = max(min(int(numbers.max(initial=0)), DENSE * rows), categories_of(codes))
+    return room(codes, layout, (known.size, rows, 1), 1 + cells, 1 + int(known.max(initial=0)))
+
+
+def categories_of(codes: Codes) -> int:
+    """Categories of the column that has most."""
+    return int(codes.n_codes[codes.book.kind == Kind.CATEGORICAL].max(initial=0))
+
+
+def room(
+    codes: Codes, layout: tuple[Any, ...], sizes: tuple[int, int, int], cells: int, numbered: int
+) -> tuple[Any, Any]:
+    """A part and a scratch; sizes: features and rows of the part, and tables; codes that may be ``numbered`` anew."""
+    kinds, (features, rows, tables) = Layout_(*layout), sizes
+    outputs, n_features = kinds.first.size, codes.n_codes.size
+    listed = 1 + categories_of(codes)
     part = (
         np.empty((features, rows), codes.columns[0].dtype if codes.columns else np.uint8),
         np.empty(rows, np.uint32),
@@ -114,18 +134,21 @@ def room(codes: Codes, layout: tuple[Any, ...], features: int, rows: int, tables
         np.empty(rows, np.int64),
         np.empty((outputs, rows), np.int64),
         np.empty((outputs, rows)),
+        np.zeros(features, np.int64),
+        np.empty((features, rows if numbered else 0), np.uint32),
     )
     scratch = (
-        np.zeros((tables, widest * kinds.table), np.int64),
-        np.zeros(widest // WORD + 1, np.uint64),
-        np.empty(widest, np.int64),
-        np.empty(widest, np.int64),
-        np.empty(widest),
+        np.zeros((tables, cells * kinds.table), np.int64),
+        np.zeros((tables, max(cells, numbered) // WORD + 1), np.uint64),
+        np.empty(numbered, np.uint32),
+        np.empty(cells, np.int64),
+        np.empty(cells, np.int64),
+        np.empty(cells),
         np.empty(kinds.table, np.int64),
         np.empty((2, 4)),
         np.empty((2, 6), np.int64),
-        np.empty((2, widest), np.uint16),
-        np.empty((2, widest), np.uint16),
+        np.empty((2, listed), np.uint16),
+        np.empty((2, listed), np.uint16),
         np.empty(n_features, np.uint64),
         np.empty(n_features, np.int64),
         np.empty(rows, np.uint32),

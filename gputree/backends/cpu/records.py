@@ -17,7 +17,7 @@ from gputree.backends.cpu.marks import record
 class Source:
     """The rows of a shard: codes by row (n, F), what a row adds, and rows grouped by node."""
 
-    codes: NDArray[Any]  # u1 or u2 (n, F)
+    codes: NDArray[Any]  # u1, u2 or u4 (n, F)
     labels: NDArray[int32]  # (O, n) class numbers, or (0, 0)
     values: NDArray[int64]  # (O, n) fixed-point sums, or (0, 0)
     y: NDArray[float64]  # (O, n), or (0, 0)
@@ -71,14 +71,19 @@ class Rules:
 
 @record
 class Part:
-    """Some rows in cache: codes by column as loaded; all else in node order, ``at`` the place in a column."""
+    """Some rows in cache: codes by column as loaded; all else in node order, ``at`` the place in a column.
 
-    column: NDArray[Any]  # u1 or u2 (features, R)
+    A column whose codes are many for so few rows may hold their numbers among those present: ``names`` tells the codes.
+    """
+
+    column: NDArray[Any]  # u1, u2 or u4 (features, R)
     at: NDArray[uint32]  # (R,)
     label: NDArray[uint32]  # (O, R)
     weight: NDArray[int64]  # (R,)
     value: NDArray[int64]  # (O, R)
     y: NDArray[float64]  # (O, R)
+    present: NDArray[int64]  # (features,) codes present, 0 where a column holds codes themselves
+    names: NDArray[uint32]  # (features, R) the codes present, ascending
 
 
 @record
@@ -86,15 +91,16 @@ class Scratch:
     """One thread's own room. Tables and bits are 0 between uses."""
 
     table: NDArray[int64]  # (features, codes * channels)
-    bits: NDArray[uint64]  # codes present
+    bits: NDArray[uint64]  # (features, words) codes present
+    number: NDArray[uint32]  # (codes,) of a code among those present
     code: NDArray[int64]  # of each cell, ascending; of subsets the rank
     place: NDArray[int64]  # of each cell in the table
     value: NDArray[float64]  # of each cell
     left: NDArray[int64]  # (channels,)
     figures: NDArray[float64]  # (2, 4) score, gain, low, score before rounding: of a feature, and of the node's best
     test: NDArray[int64]  # (2, 6) kind, cut, missing, branches, feature, cells of the lookup
-    look_code: NDArray[uint16]  # (2, codes)
-    look_branch: NDArray[uint16]  # (2, codes)
+    look_code: NDArray[uint16]  # (2, categories)
+    look_branch: NDArray[uint16]  # (2, categories)
     rank: NDArray[uint64]  # heap of ranked features: hashes
     feature: NDArray[int64]  # ... and columns
     order: NDArray[uint32]  # (R,) rows of a node by branch

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from gputree.backends.cpu.arrays import copy
 from gputree.backends.cpu.categories import branch_value, search_branches, search_subsets
 from gputree.backends.cpu.cells import (
+    CUTS,
     DENSE,
+    ONE_CUT,
     WORD,
     add,
     channels_of,
@@ -37,8 +39,7 @@ from gputree.backends.cpu.marks import entry, kernel
 from gputree.backends.cpu.records import Job, Layout, Meaning, Node, Part, Rules, Scratch, Source
 from gputree.core.splits import Scan
 
-CUTS, ONE_CUT, EVERY, SUBSETS, ONE_SUBSET = (int(s) for s in Scan)
-"""Numbers of the scans."""
+EVERY, SUBSETS, ONE_SUBSET = int(Scan.BRANCHES), int(Scan.SUBSETS), int(Scan.ONE_SUBSET)
 
 
 @kernel
@@ -68,8 +69,6 @@ def search_cells(job: Job, node: Node, feature: int, table: NDArray[int64], cell
     """The best test of one feature from its listed cells, into the first row of the scratch."""
     start_test(job, feature)
     scan = job.meaning.scan[feature]
-    for i in range(cells):
-        job.scratch.place[i] = job.scratch.code[i]
     if scan < 0 or cells == 0:  # no generator serves columns of this kind, or the node has no rows
         return
     if scan in (CUTS, ONE_CUT):
@@ -83,15 +82,21 @@ def search_cells(job: Job, node: Node, feature: int, table: NDArray[int64], cell
 @kernel
 def search_part(job: Job, node: Node, j: int, feature: int, span: tuple[int, int]) -> None:
     """Count column j of a part, which holds a feature, over some rows of a node, and search it."""
-    scratch, column = job.scratch, job.part.column[j]
+    scratch, part, column = job.scratch, job.part, job.part.column[j]
     first, stop = span
-    table, n_codes = scratch.table[0], job.meaning.n_codes[feature]
+    table, bits, present = scratch.table[0], scratch.bits[0], part.present[j]
+    last = present - 1 if present else job.meaning.n_codes[feature]
     add(job, column, table, first, stop)
-    if n_codes < DENSE * (stop - first):
-        cells = list_counted(scratch, job.layout, table, n_codes)
+    if last < DENSE * (stop - first):
+        cells = list_counted(scratch, job.layout, table, last)
     else:
-        remember(job.part, column, scratch.bits, first, stop)
-        cells = list_remembered(scratch, n_codes // WORD + 1)
+        remember(part, column, bits, first, stop)
+        cells = list_remembered(scratch, bits, last // WORD + 1)
+    copy(scratch.place[:cells], scratch.code)
+    if present:
+        names = part.names[j]
+        for i in range(cells):
+            scratch.code[i] = int64(names[scratch.code[i]])
     search_cells(job, node, feature, table, cells)
     forget(scratch, table, cells, channels_of(job.layout))
 
@@ -113,14 +118,22 @@ def keep_better(job: Job) -> None:
 
 
 @kernel
+def is_sparse(job: Job, feature: int, rows: int) -> bool:
+    """Whether the codes of a feature are too many for so few rows to look at each."""
+    return bool(job.meaning.n_codes[feature] >= DENSE * rows)
+
+
+@kernel
 def count_chunks(job: Job, first: int, stop: int, features: NDArray[int64]) -> None:
     """Count some features over the rows at positions first .. stop - 1, a part at a time."""
-    part, table = job.part, job.scratch.table
+    part, table, bits = job.part, job.scratch.table, job.scratch.bits
     for at in range(first, stop, part.at.size):
         n = min(part.at.size, stop - at)
         load(job.source, part, at, n, features)
         for j in range(features.size):
             add(job, part.column[j], table[j], int64(0), n)
+            if is_sparse(job, features[j], stop - first):
+                remember(part, part.column[j], bits[j], int64(0), n)
 
 
 Given = tuple[tuple[Any, ...], ...]
@@ -159,7 +172,7 @@ def search_items(
         count_chunks(job, items[i, 3], items[i, 4], own[:n])
         node = node_of(job.layout, stats[slot], key[slot], bounds[slot, 0], bounds[slot, 1])
         for j in range(n):
-            cells = search_counted(job, node, j, own[j])
+            cells = search_counted(job, node, j, own[j], items[i, 4] - items[i, 3])
             copy(figures[place[j]], job.scratch.figures[0])
             copy(tests[place[j]], job.scratch.test[0])
             lookups, n_lookups = append_lookup(job, place[j], cells, lookups, n_lookups)
@@ -167,13 +180,17 @@ def search_items(
 
 
 @kernel
-def search_counted(job: Job, node: Node, j: int, feature: int) -> int:
-    """Search a feature that is counted in table j; the cells of its lookup."""
-    table = job.scratch.table[j]
-    cells = list_counted(job.scratch, job.layout, table, job.meaning.n_codes[feature])
+def search_counted(job: Job, node: Node, j: int, feature: int, rows: int) -> int:
+    """Search a feature that is counted in table j over so many rows; the cells of its lookup."""
+    scratch, table, n_codes = job.scratch, job.scratch.table[j], job.meaning.n_codes[feature]
+    if is_sparse(job, feature, rows):
+        cells = list_remembered(scratch, scratch.bits[j], n_codes // WORD + 1)
+    else:
+        cells = list_counted(scratch, job.layout, table, n_codes)
+    copy(scratch.place[:cells], scratch.code)
     search_cells(job, node, feature, table, cells)
-    forget(job.scratch, table, cells, channels_of(job.layout))
-    return job.scratch.test[0, CELLS]
+    forget(scratch, table, cells, channels_of(job.layout))
+    return scratch.test[0, CELLS]
 
 
 @kernel
