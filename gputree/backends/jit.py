@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from pickle import UnpicklingError
-from threading import RLock
+from threading import RLock, Timer
 from types import ModuleType
 from typing import Any
 
@@ -36,7 +36,7 @@ from gputree.backends.cpu.host import (
 from gputree.backends.cpu.module import load_module
 from gputree.backends.oracle import Oracle, dense
 from gputree.backends.oracle import Table as OracleTable
-from gputree.backends.protocol import CodeSpec, Subtrees
+from gputree.backends.protocol import CodeSpec, Subtrees, tell
 from gputree.backends.shard import Codes, Shard
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
@@ -54,6 +54,7 @@ ROWS = 1 << 14  # rows encoded or predicted by one thread at a time
 CELLS = 1 << 17  # ... and cells: a part of a sparse table is made dense
 TASKS = 8  # pieces of work a thread
 COMPILING = RLock()
+PATIENCE = 1.0  # seconds after which compiling is told; reading from disk takes less
 
 
 def threads(n_jobs: int | None = None) -> int:
@@ -92,12 +93,17 @@ class Entry:
 
     def compile(self, signature: tuple[Any, ...]) -> None:
         """Compile, or read what is on disk; what cannot be read, cut short by a full disk, is thrown away."""
+        name, folder = self.dispatcher.py_func.__name__, self.lock.parent
+        waiting = Timer(PATIENCE, tell, [f"compiling {name}, once for all fits: it will be kept in {folder}"])
+        waiting.start()
         try:
             self.dispatcher.compile(signature)
         except (EOFError, UnpicklingError):
             for path in (self.lock.parent / "__pycache__").glob("*.nb[ci]"):
                 path.unlink(missing_ok=True)
             self.dispatcher.compile(signature)
+        finally:
+            waiting.cancel()
 
 
 def kind_of(value: Any) -> Any:

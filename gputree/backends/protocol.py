@@ -6,6 +6,8 @@ long as every integer and every choice equals the oracle's.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -30,6 +32,25 @@ class DeviceMemoryError(DeviceError, MemoryError):
 
 SHARD = Any  # rows, their codes and channels, and the rows of every node so far
 TABLE = Any  # channels by (slot, feature, code present in the slot)
+
+
+HEARERS: list[Callable[[str], None]] = []
+
+
+@contextmanager
+def heard(hearer: Callable[[str], None]) -> Iterator[None]:
+    """Tell someone of work that is done once for all fits, such as compiling, while the block runs."""
+    HEARERS.append(hearer)
+    try:
+        yield
+    finally:
+        HEARERS.remove(hearer)
+
+
+def tell(text: str) -> None:
+    """Tell all who want to hear."""
+    for hearer in tuple(HEARERS):
+        hearer(text)
 
 
 class Codes(Protocol):

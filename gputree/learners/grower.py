@@ -7,7 +7,7 @@ import time
 import traceback
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends import choose, choose_or_cpu, wanted_device
 from gputree.backends.arrays import device_number, on_device, to_host
-from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError
+from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError, heard
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
 from gputree.core.packed import Meaning, pack, unpack
@@ -39,7 +39,7 @@ from gputree.learners.parameters import (
     fraction_of_rows,
     monotone_signs,
 )
-from gputree.learners.progress import FitInfo
+from gputree.learners.progress import FitInfo, say
 
 SLACK = 1.0 - 2.0**-40  # a least weight or decrease is met when only rounding is missing
 
@@ -128,7 +128,7 @@ class Grower(BaseEstimator):
     def _finish(self, ready: Prepared, work: Callable[[Prepared], None]) -> Prepared:
         """Do what a fit does on its backend; "auto" does it on the CPU where the device fails. Gives what was used."""
         try:
-            with released(ready.backend):
+            with released(ready.backend), heard(say) if self.verbose else nullcontext():
                 work(ready)
             return ready
         except DeviceError as error:

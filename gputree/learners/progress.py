@@ -30,6 +30,11 @@ class FitInfo:
     note: str = ""
 
 
+def say(text: str) -> None:
+    """Print a line about what takes its time."""
+    print(f"[gputree] {text}", file=sys.stderr)
+
+
 def reporter(begin: float, trees: int | None = None) -> Watch:
     """Print one line a step: nodes, open nodes, rows a second; of a forest also which of its ``trees`` grow."""
     last = [begin]

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from gputree.backends import JIT_CELLS, choose, jit
 from gputree.backends.cpu import formulas, module, numbers
 from gputree.backends.jit import Jit
 from gputree.backends.oracle import Oracle
-from gputree.backends.protocol import Backend, CodeSpec
+from gputree.backends.protocol import Backend, CodeSpec, heard, tell
 from gputree.core import expr, keys, scores
 from gputree.core.criteria import CRITERIA, Criterion, Fold, Gini
 from gputree.core.expr import Scalar
@@ -845,3 +846,51 @@ def test_a_fit_in_a_thread_is_that_of_the_main_one() -> None:
         assert [f.result() for f in [pool.submit(lambda: task.fit("jit").fingerprint()) for _ in range(8)]] == (
             [expected] * 8
         )
+
+
+# ---- waiting ----
+
+
+@dataclass
+class Slow:
+    """Stands for a function of Numba's that takes its time to compile."""
+
+    seconds: float
+    py_func: Callable[..., Any] = columns
+
+    def compile(self, signature: Any) -> None:
+        time.sleep(self.seconds)
+
+    def __call__(self) -> int:
+        return 7
+
+
+@pytest.mark.parametrize(("seconds", "lines_told"), [(0.0, 0), (0.5, 1)])
+def test_compiling_is_told_once_when_it_takes_its_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, seconds: float, lines_told: int
+) -> None:
+    monkeypatch.setattr(jit, "PATIENCE", 0.1)
+    entry, said = jit.Entry(Slow(seconds)), list[str]()
+    entry.lock = tmp_path / "here.lock"
+    with heard(said.append):
+        assert entry() == entry() == 7
+    assert len(said) == lines_told
+    assert all("compiling" in line and str(tmp_path) in line for line in said)
+
+
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_a_verbose_fit_prints_what_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verbose: int
+) -> None:
+    inner = Jit.open
+
+    def outer(*given: Any) -> Any:
+        tell("compiling, for a test")
+        return inner(*given)
+
+    monkeypatch.setattr(Jit, "open", outer)
+    gputree.DecisionTreeClassifier(device="jit", verbose=verbose, max_depth=1).fit(columns(50), labels(50))
+    tell("to nobody")
+    printed = capsys.readouterr().err
+    assert ("[gputree] compiling, for a test" in printed) == bool(verbose)
+    assert "to nobody" not in printed
