@@ -7,7 +7,7 @@ import time
 import traceback
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar
