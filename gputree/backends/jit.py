@@ -31,7 +31,7 @@ from gputree.backends.cpu.host import (
     slots_of,
     source_of,
     subtrees_of,
-    tests_of,
+    walk_of,
 )
 from gputree.backends.cpu.module import load_module
 from gputree.backends.oracle import Oracle, dense
@@ -338,7 +338,7 @@ class Jit(Oracle):
         """Rows walk down all trees, some rows a thread."""
         X = by_rows(X)
         leaves = np.empty((X.shape[0], forest.roots.size), np.int32)
-        run, tests, roots = kernels(None).leaves_of, tests_of(forest), np.array(forest.roots)
+        run, (tests, roots, _) = kernels(None).leaves_of, walk_of(forest)
 
         def work(rows: slice) -> None:
             run(tests, roots, block_of(X, rows), leaves[rows])
@@ -350,8 +350,7 @@ class Jit(Oracle):
         """Add the trees in order."""
         X = by_rows(X)
         total = np.zeros((X.shape[0], forest.value.shape[1]))
-        run, tests, roots = kernels(None).add_values, tests_of(forest), np.array(forest.roots)
-        value = np.array(forest.value)
+        run, (tests, roots, value) = kernels(None).add_values, walk_of(forest)
 
         def work(rows: slice) -> None:
             run(tests, roots, value, block_of(X, rows), total[rows])

@@ -223,13 +223,14 @@ class Oracle:
         return first, loss
 
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
-        """Walk every tree, a block of rows at a time."""
+        """Walk down as many trees together as a block of rows leaves room for."""
         leaves = np.empty((X.shape[0], forest.roots.size), np.int32)
         step = max(1, min(ROW_BLOCK, CELL_BLOCK // max(X.shape[1], 1)))
+        trees = max(1, ROW_BLOCK // max(1, min(step, X.shape[0])))
         for first in range(0, X.shape[0], step):
             block = dense(X[first : first + step])
-            for t, root in enumerate(forest.roots):
-                leaves[first : first + step, t] = walk(forest, int(root), block)
+            for t in range(0, forest.roots.size, trees):
+                leaves[first : first + step, t : t + trees] = walk(forest, forest.roots[t : t + trees], block)
         return leaves
 
     def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Prediction on the NumPy backend: all rows walk down a tree together, a level a step. May import core."""
+"""Prediction on the NumPy backend: all rows walk down all trees together, a level a step. May import core."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from gputree.core.forest import Forest, Test
 
 
-def walk(forest: Forest, root: int, X: NDArray[Any]) -> NDArray[np.int32]:
-    """Leaf of every row of X f4/f8 (n, F) in one tree, i4 (n,)."""
-    node = np.full(X.shape[0], root, np.int32)
-    row = np.arange(X.shape[0]) if forest.kind[root] != Test.LEAF else np.zeros(0, np.intp)
-    while row.size:
-        at = node[row]
-        x = X[row, forest.feature[at]].astype(np.float64, copy=False)
+def walk(forest: Forest, roots: NDArray[np.int32], X: NDArray[Any]) -> NDArray[np.int32]:
+    """Leaves i4 (n, T) of rows X f4/f8 (n, F) in the trees of some roots i4 (T,)."""
+    node = np.tile(roots, X.shape[0])
+    walker = np.flatnonzero(forest.kind[node] != Test.LEAF)
+    while walker.size:
+        at = node[walker]
+        x = X[walker // roots.size, forest.feature[at]].astype(np.float64, copy=False)
         branch = (~(x <= forest.low[at])).astype(np.int64)
         lookup = forest.kind[at] == Test.LOOKUP
         if lookup.any():
@@ -25,9 +25,9 @@ def walk(forest: Forest, root: int, X: NDArray[Any]) -> NDArray[np.int32]:
         if missing.any():
             branch[missing] = forest.missing[at[missing]]
         at = (forest.first_child[at] + branch).astype(np.int32)
-        node[row] = at
-        row = row[forest.kind[at] != Test.LEAF]
-    return node
+        node[walker] = at
+        walker = walker[forest.kind[at] != Test.LEAF]
+    return node.reshape(X.shape[0], roots.size)
 
 
 def look_up(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -26,7 +26,7 @@ class Test(IntEnum):
     OBLIQUE = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Forest:
     """N nodes of T trees: tree by tree, breadth first; a child is ``first_child + branch``.
 

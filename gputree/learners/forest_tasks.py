@@ -89,7 +89,7 @@ class ForestClassifier(FeatureLooks, ClassifierTask, BaseForest):
     def _shares(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
         """Means over the trees."""
         check_is_fitted(self, "forest_")
-        voting = replace(self.forest_, value=self._votes(self.forest_))
+        voting = self.forest_ if self.voting != "hard" else replace(self.forest_, value=self._votes(self.forest_))
         shares: NDArray[np.float64] = self._sums(X, voting, check_input) / self.forest_.roots.size
         return shares
 

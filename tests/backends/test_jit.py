@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import pickle
@@ -13,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 import gputree
 import gputree.backends
 from gputree.backends import JIT_CELLS, choose, jit
-from gputree.backends.cpu import formulas, module, numbers
+from gputree.backends.cpu import formulas, host, module, numbers
 from gputree.backends.jit import Jit
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, CodeSpec, heard, tell
@@ -846,6 +847,31 @@ def test_a_fit_in_a_thread_is_that_of_the_main_one() -> None:
         assert [f.result() for f in [pool.submit(lambda: task.fit("jit").fingerprint()) for _ in range(8)]] == (
             [expected] * 8
         )
+
+
+# ---- prediction ----
+
+
+def test_what_a_walk_reads_is_made_once_and_given_back() -> None:
+    task = job(labels())
+    model = task.fit("jit")
+    before = len(host.WALKS)
+    first = model.predict(task.X)
+    assert host.walk_of(model.forest_) is host.walk_of(model.forest_)
+    assert len(host.WALKS) == before + 1
+    np.testing.assert_array_equal(model.predict(task.X), first)
+    del model
+    gc.collect()
+    assert len(host.WALKS) == before
+
+
+def test_a_forest_that_can_be_written_is_read_anew() -> None:
+    task = job(numbers_of())
+    model = task.fit("jit")
+    own = replace(model.forest_, value=model.forest_.value.copy())
+    before = Jit().predict(own, task.X)
+    own.value[:] += 1.0
+    np.testing.assert_array_equal(Jit().predict(own, task.X), before + 1.0)
 
 
 # ---- waiting ----

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,8 @@ from gputree.core.forest import Forest, Grown, Test
 from gputree.core.schema import Kind
 from gputree.core.splits import Candidates, Growth, Limits, Search, Slots, Splits
 from gputree.core.target import Layout
+
+WALKS: dict[int, tuple[tuple[Any, ...], NDArray[np.int32], NDArray[np.float64]]] = {}
 
 
 def source_of(shard: Shard) -> tuple[Any, ...]:
@@ -155,6 +159,17 @@ def room(
         np.empty(rows, np.int32),
     )
     return part, scratch
+
+
+def walk_of(forest: Forest) -> tuple[tuple[Any, ...], NDArray[np.int32], NDArray[np.float64]]:
+    """Tests, roots and values as kernels read them; made once for a forest that is locked."""
+    if (found := WALKS.get(id(forest))) is not None:
+        return found
+    made = tests_of(forest), np.array(forest.roots), np.array(forest.value)
+    if not any(getattr(forest, f.name).flags.writeable for f in fields(forest)):
+        WALKS[id(forest)] = made
+        finalize(forest, WALKS.pop, id(forest), None).atexit = False
+    return made
 
 
 def tests_of(forest: Forest) -> tuple[Any, ...]:
