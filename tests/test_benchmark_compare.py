@@ -13,7 +13,7 @@ import pytest
 import sklearn.ensemble
 import sklearn.tree
 
-from benchmarks import compare
+from benchmarks import compare, readme
 from benchmarks.compare_peers import LIBRARIES, Setting, scores_of
 from benchmarks.data import load
 
@@ -155,3 +155,17 @@ def test_what_cannot_be_measured(given: str, message: str, capsys: pytest.Captur
     with pytest.raises(SystemExit):
         compare.arguments(given.split())
     assert message in capsys.readouterr().err
+
+
+def test_the_readme_shows_the_saved_results() -> None:
+    shown = readme.README.read_text(encoding="utf-8").split(readme.BEGIN)[1].split(readme.END)[0]
+    assert shown == readme.section(readme.newest())
+    assert readme.replaced(f"a\n{readme.BEGIN}old\n{readme.END}b", "new\n") == f"a\n{readme.BEGIN}new\n{readme.END}b"
+
+
+def test_other_jobs_stay_in_the_file(tmp_path: Path) -> None:
+    chosen = ("--save", "--libraries", "gputree numpy")
+    for jobs in ("small,tree6", "tree6"):
+        run("--jobs", jobs, *SMALL[2:], *chosen, folder=tmp_path)
+    assert [one["job"] for one in readme.newest(tmp_path)] == ["tree6", "small"]
+    assert all({"date", "machine", "options"} <= set(one) for one in readme.newest(tmp_path))
