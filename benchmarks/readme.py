@@ -55,8 +55,8 @@ def section(results: list[dict[str, Any]]) -> str:
     return "\n".join(
         [
             f"{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}, {named}; {' and '.join(dates)}.",
-            "Seconds from float32 rows to the model, bins included, medians of alternating runs in one process; MiB that",
-            "the fit takes over its table, gputree / LightGBM:",
+            "Seconds from float32 rows to the model, bins included, medians of alternating runs in one process; MiB",
+            "that the fit takes over its table, gputree / LightGBM:",
             "",
             *table(["", "rows x columns", *libraries, "MiB"], times),
             "",

@@ -233,6 +233,16 @@ class Jit(Oracle):
         shard.rows = shard.rows.astype(np.uint32, copy=False)
         return shard
 
+    def totals(self, shard: Shard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Channels and extent of the roots, some roots a thread."""
+        roots = np.arange(shard.start.size, dtype=np.int32)
+        items = np.stack([roots, shard.start, shard.stop], axis=1).astype(np.int64)
+        given = source_of(shard), layout_of(shard.target.layout, None)
+        stats = np.zeros((roots.size, shard.target.layout.n_channels), np.int64)
+        run = kernels(None).sum_rows
+        self.each(lambda piece: run(given, piece, stats), self.pieces(items, 1))
+        return np.ascontiguousarray(stats.T), self.extent(shard, roots)
+
     def search(self, table: OracleTable, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """Count and search some features of a slot at a time."""
         shard = table.shard

@@ -6,7 +6,7 @@ regroups the range of its node. Tables are counted feature by feature when they 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,12 +110,16 @@ class Oracle:
             columns.extend(cut.code_of(column) for cut, column in zip(cuts[first:], block, strict=False))
         return Codes(tuple(columns), Book.of(cuts), np.array([cut.n_codes for cut in cuts], np.int64))
 
+    def each(self, work: Callable[[Any], Any], pieces: Iterable[Any]) -> list[Any]:
+        """What some work gives for each piece, one after another."""
+        return [work(piece) for piece in pieces]
+
     def open(self, codes: Codes, target: Target, bags: Bags) -> Shard:
         """List the rows of every bag."""
         n, trees = target.n_rows, np.arange(bags.n_trees)
         if bags.draws is None:
             return Shard(codes, target, np.tile(np.arange(n), bags.n_trees), trees * n, (trees + 1) * n)
-        rows, times, ends = listed(bags, n)
+        rows, times, ends = listed(bags, n, self.each)
         return Shard(codes, target, rows, ends[:-1].copy(), ends[1:].copy(), narrow(times))
 
     def totals(self, shard: Shard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -6,6 +6,7 @@ grown alone, in any batch, first or last, on any device.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -144,14 +145,20 @@ def smallest(values: NDArray[Any], size: int) -> NDArray[np.intp]:
     return np.sort(np.concatenate([less, np.flatnonzero(values == top)[: size - less.size]]))
 
 
-def listed(bags: Bags, n: int) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct rows of all bags, ascending in each, how often each was drawn, and where bags begin and end."""
-    rows: list[NDArray[np.uint32]] = []
-    times: list[NDArray[np.int64]] = []
-    for tree in range(bags.n_trees):
+def listed(
+    bags: Bags, n: int, each: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]] = map
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct rows of all bags, ascending in each, how often each was drawn, and where bags begin and end.
+
+    ``each`` is `map`, or does the same in threads.
+    """
+
+    def bag(tree: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         often = multiplicities(bags, tree, n)
-        rows.append(np.flatnonzero(often).astype(np.uint32))
-        times.append(often[rows[-1]])
+        rows = np.flatnonzero(often).astype(np.uint32)
+        return rows, often[rows]
+
+    rows, times = zip(*each(bag, range(bags.n_trees)), strict=True)
     ends = np.cumsum([0, *(r.size for r in rows)]).astype(np.int64)
     return np.concatenate(rows), np.concatenate(times), ends
 

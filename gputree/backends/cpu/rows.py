@@ -59,6 +59,17 @@ def branch_map(test: NDArray[int64], lookup: NDArray[int64], n_codes: int) -> ND
 
 
 @entry
+def sum_rows(given: tuple[tuple[Any, ...], tuple[Any, ...]], items: NDArray[int64], stats: NDArray[int64]) -> None:
+    """Add the rows of nodes to channels (nodes, C); items i8 (k, 3): node, first and stop of its rows.
+
+    Given are the fields of a source and a layout.
+    """
+    source, layout = Source(*given[0]), Layout(*given[1])
+    for i in range(items.shape[0]):
+        add_rows(source, layout, (items[i, 1], items[i, 2]), stats[items[i, 0]])
+
+
+@entry
 def split_rows(
     given: tuple[tuple[Any, ...], tuple[Any, ...]],
     n_codes: NDArray[int64],
