@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.protocol import SHARD, Backend, Codes, DeviceMemoryError
-from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test
+from gputree.core.forest import SPREAD, Forest, ForestBuilder, Grown, Marked, Test
 from gputree.core.keys import child_keys
-from gputree.core.splits import NOT_MET, Growth, Slots, Splits, choose, concatenate
+from gputree.core.splits import NOT_MET, Growth, Missing, Slots, Splits, choose, concatenate
 from gputree.core.summary import Figures, coarse_means, describe_counts, describe_sums, hold, two_sum
 from gputree.core.target import Target
 from gputree.engine.frontier import BestFirst, Frontier, LevelByLevel
@@ -80,7 +80,8 @@ class Plan:
         parent = np.repeat(np.arange(len(splits)), splits.n_branches)
         first = np.cumsum(splits.n_branches) - splits.n_branches
         branch = np.arange(parent.size) - first[parent]
-        self.forest.mark(tests(splits, self.target.layout.weight(stats), first, self.forest.n_nodes))
+        spread = self.recipe.search.missing is Missing.SPREAD
+        self.forest.mark(tests(splits, self.target.layout.weight(stats), first, self.forest.n_nodes, spread))
         born = Grown(
             splits.node[parent],
             self.forest.of("depth", splits.node[parent]) + np.int32(1),
@@ -129,13 +130,13 @@ class Plan:
             return np.zeros(stats.shape[1], bool)
         pure = np.ones(stats.shape[1], bool)
         for o in range(layout.n_outputs):
-            pure &= (stats[layout.output(o)] > 0).sum(axis=0) <= 1
+            pure &= (stats[layout.output(o)] > self.recipe.stop.slack).sum(axis=0) <= 1
         return pure
 
     def finish_small(self, slots: Slots) -> Slots:
         """Let the backend grow the whole subtrees of small nodes, where it can; give the other slots."""
         sampler = self.recipe.sampler
-        if self.recipe.order is not Order.LEVEL or sampler.feature_draws is not FeatureDraws.CONTINUE:
+        if not self.recipe.plain or sampler.feature_draws is not FeatureDraws.CONTINUE:
             return slots
         small = slots.rows <= self.backend.finish_rows(self.shard)
         if not small.any():
@@ -144,7 +145,7 @@ class Plan:
         growth = Growth(self.recipe.search, self.recipe.stop, sampler.turn(self.n_codes.size))
         done = self.backend.finish(self.shard, own, self.forest.of("depth", own.id), growth, first)
         begin = np.cumsum(done.splits.n_branches) - done.splits.n_branches
-        self.forest.mark(tests(done.splits, self.target.layout.weight(done.born.stats), begin, first))
+        self.forest.mark(tests(done.splits, self.target.layout.weight(done.born.stats), begin, first, False))
         self.forest.add(done.born)
         return slots.take(~small)
 
@@ -175,10 +176,10 @@ class Plan:
         while first < reach and len(slots):
             features = sampler.features(slots, n_features, first, count)
             table = self.backend.histogram(self.shard, slots, features)
-            found = self.backend.search(table, slots, self.recipe.search, turn)
-            splits, places = choose(found, slots, turn)
-            weight = self.target.layout.weight(slots.stats[:, places]).astype(np.float64)
-            decrease = self.recipe.search.criterion.decrease(splits.gain, weight)
+            found = self.backend.search(table, slots, self.recipe.search, None if self.recipe.gate else turn)
+            weight = self.target.layout.weight(slots.stats)
+            splits, places = choose(found, slots, turn, self.recipe.gate, weight)
+            decrease = self.recipe.search.criterion.decrease(splits.gain, weight[places].astype(np.float64))
             order = np.flatnonzero(decrease >= stop.min_gain)
             yield splits if order.size == len(splits) else splits.take(order)
             slots = slots.take(np.setdiff1d(np.arange(len(slots)), places, assume_unique=True))
@@ -232,14 +233,16 @@ class Plan:
         return BestFirst(self.forest, self.recipe, self.target)
 
 
-def tests(splits: Splits, weight: NDArray[np.int64], first: NDArray[Any], n_nodes: int) -> Marked:
+def tests(splits: Splits, weight: NDArray[np.int64], first: NDArray[Any], n_nodes: int, spread: bool) -> Marked:
     """What the forest records of new tests; weight (children,).
 
     A missing value that a node never met goes to the child of larger weight, the first among equals; so does a
-    category, but never to a branch of missing values alone.
+    category, but never to a branch of missing values alone. Or both are ``spread``.
     """
-    met = splits.missing != NOT_MET
-    largest = heaviest(weight, splits.n_branches, first)
+    met, n_branches = splits.missing != NOT_MET, splits.n_branches
+    takes = weight, np.where(takes_known(splits, first), weight, -1)
+    everywhere = np.full(len(splits), SPREAD)
+    largest, unseen = (everywhere if spread else heaviest(w, n_branches, first) for w in takes)
     return Marked(
         node=splits.node,
         kind=splits.kind,
@@ -248,7 +251,7 @@ def tests(splits: Splits, weight: NDArray[np.int64], first: NDArray[Any], n_node
         first_child=(n_nodes + first).astype(np.int32),
         n_children=splits.n_branches.astype(np.uint16),
         missing=np.where(met, splits.missing, largest).astype(np.uint16),
-        unseen=heaviest(np.where(takes_known(splits, first), weight, -1), splits.n_branches, first).astype(np.uint16),
+        unseen=unseen.astype(np.uint16),
         met_missing=met.astype(np.uint8),
         score=splits.score,
         lookup_count=np.diff(splits.lookup_ptr),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from gputree.core.splits import Search, Stop
+from gputree.core.splits import Gate, Missing, Search, Stop
 from gputree.engine.sampling import Sampler
 
 TABLE_BYTES = 1 << 28
@@ -20,10 +20,17 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that the growth loop needs to know of a learner."""
+    """Everything that the growth loop needs to know of a learner; ``gate``: what else a chosen test must pass."""
 
     search: Search
     stop: Stop = field(default_factory=Stop)
     order: Order = Order.LEVEL
     sampler: Sampler = field(default_factory=Sampler)
     table_bytes: int = TABLE_BYTES
+    gate: Gate | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether the choice of a test is the plain order of scores, so that backends may grow whole subtrees."""
+        known = self.search.missing is Missing.BRANCH and self.search.cuts is None
+        return known and self.gate is None and self.order is Order.LEVEL

@@ -11,9 +11,9 @@ from gputree.backends.cpu.cells import DENSE, WORD
 from gputree.backends.cpu.finish import DEPTH, FIRST, PARENT, STATS, STOP
 from gputree.backends.cpu.records import Layout as Layout_
 from gputree.backends.cpu.walk import LOOKUP_BIT, Tests
+from gputree.backends.nodes import blank
 from gputree.backends.oracle import candidates
 from gputree.backends.protocol import Subtrees
-from gputree.backends.scan import blank
 from gputree.backends.shard import Codes, Shard
 from gputree.core.criteria import TargetKind
 from gputree.core.forest import Forest, Grown, Test
