@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NO_NODE = -1
-SPREAD = 65_535  # in `missing` and `unseen`: to every branch, with a part of the weight
+SPREAD = 65_535  # in the place of a branch: the row goes to every branch, in shares of their training weights
 
 
 class Test(IntEnum):
@@ -33,9 +33,8 @@ class Forest:
 
     A leaf has kind LEAF, feature and first_child -1, n_children 0. ``low`` is 0 in LOOKUP nodes and +inf where a test
     asks "known or missing". ``missing`` and ``unseen`` are the branches of a missing value and of a category that the
-    test does not list, or SPREAD; ``met_missing`` is 1 where training rows were missing there, else ``missing`` is the
-    child of larger weight or SPREAD. ``lookup_ptr`` i8 (N + 1,) delimits the sorted codes and their branches of LOOKUP
-    nodes.
+    test does not list; ``met_missing`` is 1 where training rows were missing there, else ``missing`` is the child of
+    larger weight. Both may be SPREAD: see `gputree.core.routes`. ``lookup_ptr`` i8 (N + 1,) delimits the sorted codes and their branches of LOOKUP nodes.
     """
 
     roots: NDArray[np.int32]  # (T,)
@@ -71,6 +70,12 @@ class Forest:
     def max_depth(self) -> int:
         """Depth of the deepest leaf; a root alone has depth 0."""
         return int(self.depth.max(initial=0))
+
+    @property
+    def spreads(self) -> bool:
+        """Whether some test sends a row down every branch."""
+        inner = self.kind != Test.LEAF
+        return bool((inner & ((self.missing == SPREAD) | (self.unseen == SPREAD))).any())
 
     def node(self, i: int) -> Node:
         """Read-only view of node i."""
