@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import STAY, Forest, Test
 
 
 def walk(forest: Forest, root: int, X: NDArray[Any]) -> NDArray[np.int32]:
-    """Leaf of every row of X f4/f8 (n, F) in one tree, i4 (n,)."""
+    """Leaf of every row of X f4/f8 (n, F) in one tree, i4 (n,), or the node at which a row stays."""
     node = np.full(X.shape[0], root, np.int32)
     row = np.arange(X.shape[0]) if forest.kind[root] != Test.LEAF else np.zeros(0, np.intp)
     while row.size:
@@ -24,9 +24,9 @@ def walk(forest: Forest, root: int, X: NDArray[Any]) -> NDArray[np.int32]:
         missing = np.isnan(x)
         if missing.any():
             branch[missing] = forest.missing[at[missing]]
-        at = (forest.first_child[at] + branch).astype(np.int32)
+        at = np.where(branch == STAY, at, forest.first_child[at] + branch).astype(np.int32)
         node[row] = at
-        row = row[forest.kind[at] != Test.LEAF]
+        row = row[(branch != STAY) & (forest.kind[at] != Test.LEAF)]
     return node
 
 

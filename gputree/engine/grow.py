@@ -6,14 +6,14 @@ May import core and the protocol, never a backend.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.protocol import SHARD, Backend, Codes, DeviceMemoryError
-from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test
+from gputree.core.forest import STAY, Forest, ForestBuilder, Grown, Marked, Test
 from gputree.core.keys import child_keys
 from gputree.core.splits import NOT_MET, Growth, Slots, Splits, choose, concatenate
 from gputree.core.summary import Figures, coarse_means, describe_counts, describe_sums, hold, two_sum
@@ -80,7 +80,7 @@ class Plan:
         parent = np.repeat(np.arange(len(splits)), splits.n_branches)
         first = np.cumsum(splits.n_branches) - splits.n_branches
         branch = np.arange(parent.size) - first[parent]
-        self.forest.mark(tests(splits, self.target.layout.weight(stats), first, self.forest.n_nodes))
+        self.mark(splits, stats, first, self.forest.n_nodes)
         born = Grown(
             splits.node[parent],
             self.forest.of("depth", splits.node[parent]) + np.int32(1),
@@ -91,6 +91,11 @@ class Plan:
         ids = np.arange(self.forest.n_nodes, self.forest.n_nodes + parent.size, dtype=np.int32)
         self.backend.partition(self.shard, splits, ids)
         return self.add(born, lambda open_: self.backend.extent(self.shard, open_))
+
+    def mark(self, splits: Splits, stats: NDArray[np.int64], first: NDArray[Any], n_nodes: int) -> None:
+        """Record tests and where their children (C, children) begin."""
+        marked = tests(splits, self.target.layout.weight(stats), first, n_nodes)
+        self.forest.mark(staying(marked) if self.recipe.stay else marked)
 
     def bounds(
         self, splits: Splits, stats: NDArray[np.int64], parent: NDArray[Any], branch: NDArray[Any], first: NDArray[Any]
@@ -135,7 +140,8 @@ class Plan:
     def finish_small(self, slots: Slots) -> Slots:
         """Let the backend grow the whole subtrees of small nodes, where it can; give the other slots."""
         sampler = self.recipe.sampler
-        if self.recipe.order is not Order.LEVEL or sampler.feature_draws is not FeatureDraws.CONTINUE:
+        whole = self.recipe.order is Order.LEVEL and sampler.feature_draws is FeatureDraws.CONTINUE
+        if not whole or sampler.once:
             return slots
         small = slots.rows <= self.backend.finish_rows(self.shard)
         if not small.any():
@@ -144,7 +150,7 @@ class Plan:
         growth = Growth(self.recipe.search, self.recipe.stop, sampler.turn(self.n_codes.size))
         done = self.backend.finish(self.shard, own, self.forest.of("depth", own.id), growth, first)
         begin = np.cumsum(done.splits.n_branches) - done.splits.n_branches
-        self.forest.mark(tests(done.splits, self.target.layout.weight(done.born.stats), begin, first))
+        self.mark(done.splits, done.born.stats, begin, first)
         self.forest.add(done.born)
         return slots.take(~small)
 
@@ -173,16 +179,25 @@ class Plan:
         turn, reach = sampler.turn(n_features), sampler.reach(n_features)
         first, count = 0, turn
         while first < reach and len(slots):
-            features = sampler.features(slots, n_features, first, count)
+            features = self.features(slots, first, count)
             table = self.backend.histogram(self.shard, slots, features)
             found = self.backend.search(table, slots, self.recipe.search, turn)
             splits, places = choose(found, slots, turn)
             weight = self.target.layout.weight(slots.stats[:, places]).astype(np.float64)
             decrease = self.recipe.search.criterion.decrease(splits.gain, weight)
-            order = np.flatnonzero(decrease >= stop.min_gain)
+            order = np.flatnonzero((decrease >= stop.min_gain) & (splits.score > stop.above))
             yield splits if order.size == len(splits) else splits.take(order)
             slots = slots.take(np.setdiff1d(np.arange(len(slots)), places, assume_unique=True))
             first, count = first + count, 2 * count
+
+    def features(self, slots: Slots, first: int, count: int) -> NDArray[np.int32]:
+        """The features of some ranks, i4 (k, m); -1 for what a slot is not to try."""
+        sampler = self.recipe.sampler
+        features = sampler.features(slots, self.n_codes.size, first, count)
+        if not sampler.once:
+            return features
+        used = self.forest.looked_up(slots.id, self.n_codes.size)
+        return np.where(np.take_along_axis(used, features, axis=1), np.int32(-1), features)
 
     def batches(self, slots: Slots) -> Iterator[Slots]:
         """Slots whose tables fit ``table_bytes`` together; at least one slot a batch."""
@@ -254,6 +269,16 @@ def tests(splits: Splits, weight: NDArray[np.int64], first: NDArray[Any], n_node
         lookup_count=np.diff(splits.lookup_ptr),
         lookup_code=splits.lookup_code,
         lookup_branch=splits.lookup_branch,
+    )
+
+
+def staying(marked: Marked) -> Marked:
+    """The same tests, at whose nodes the values end that they have no branch for."""
+    stay = np.uint16(STAY)
+    return replace(
+        marked,
+        missing=np.where(marked.met_missing == 1, marked.missing, stay),
+        unseen=np.where(marked.kind == Test.LOOKUP, stay, marked.unseen),
     )
 
 

@@ -20,10 +20,14 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that the growth loop needs to know of a learner."""
+    """Everything that the growth loop needs to know of a learner.
+
+    ``stay``: values that a test has no branch for end at its node, and do not follow the child of larger weight.
+    """
 
     search: Search
     stop: Stop = field(default_factory=Stop)
     order: Order = Order.LEVEL
     sampler: Sampler = field(default_factory=Sampler)
     table_bytes: int = TABLE_BYTES
+    stay: bool = False
