@@ -259,7 +259,7 @@ def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[
     fine = np.minimum.reduceat(layout.count(cells.stats), cells.ptr[:-1]) >= limits.min_rows
     heavy = np.add.reduceat(layout.weight(cells.stats) >= limits.min_weight, cells.ptr[:-1], dtype=np.int64)
     fine &= heavy >= (met if limits.heavy is None else limits.heavy)
-    fine &= (met >= 2) & ((count == 2) | (not criterion.two_branches))
+    fine &= (met >= limits.least_met) & (count >= 2) & ((count == 2) | (not criterion.two_branches))
     if criterion.positive_sums:
         sums = cells.stats[1 : 1 + layout.n_outputs].min(axis=0)
         fine &= np.minimum.reduceat(sums, cells.ptr[:-1]) > 0

@@ -68,7 +68,7 @@ def shares(weight: NDArray[np.int64], count: NDArray[np.int64], known: NDArray[n
         return np.zeros(0, np.int64)
     first = np.cumsum(count) - count
     total = np.repeat(np.add.reduceat(known, first), count)
-    share = np.floor(np.repeat(weight, count) * (known / total)).astype(np.int64)
+    share: NDArray[np.int64] = np.floor(np.repeat(weight, count) * (known / total)).astype(np.int64)
     top = np.flatnonzero(known == np.repeat(np.maximum.reduceat(known, first), count))
     heaviest = top[np.searchsorted(top, first)]
     share[heaviest] += weight - np.add.reduceat(share, first)

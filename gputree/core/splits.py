@@ -61,9 +61,11 @@ class Limits:
 
     ``min_rows`` rows and ``min_weight`` units of weight in every non-empty branch; ``monotone`` i1 (F,): the value of
     the left child may not be above (1) or below (-1) that of the right; None without constraints. ``max_branches`` of
-    one test, None for any number. ``missing_alone``: missing against known values is a test, too. ``heavy`` branches
-    of many need to weigh ``min_weight``, None for all of them. ``min_info``: least entropy of the branch weights, in
-    bits; a test of less is not taken.
+    one test, None for any number. ``missing_alone``: missing against known values is a test, too.
+
+    Of a test with a branch for each category ``least_met`` branches have rows (with 1, tests of declared categories may
+    part nothing), and ``heavy`` of them weigh ``min_weight``, None for all. ``min_info``: least entropy of the weights
+    of branches, in bits; a test of less is not taken.
     """
 
     min_rows: int = 1
@@ -71,6 +73,7 @@ class Limits:
     monotone: NDArray[np.int8] | None = None
     max_branches: int | None = None
     missing_alone: bool = True
+    least_met: int = 2
     heavy: int | None = None
     min_info: float = 0.0
 
@@ -79,13 +82,15 @@ class Limits:
 class Stop:
     """When a node stays a leaf; ``min_rows`` in rows, ``min_gain`` in gain of the criterion.
 
-    A class of at most ``slack`` units of weight does not count when a node is pure but for it.
+    A test is taken if its score, on its grid, is above ``above``: with 0 rounding makes no gain of nothing. A class of
+    at most ``slack`` units of weight does not count when a node is pure but for it.
     """
 
     max_depth: int | None = None
     min_rows: int = 2
     min_gain: float = 0.0
     max_leaves: int | None = None
+    above: float = -np.inf
     slack: int = 0
 
 
@@ -225,7 +230,7 @@ class Gate:
     """C4.5 takes a test only if it gains as much as the mean of all tests of the node, but for ``slack`` bits a case.
 
     The mean is over the columns ``averaged`` bool (F,) that hold an admissible test, however little it gains; without
-    one there is no test. Scores above ``least`` alone are taken.
+    one there is no test.
 
     References
     ----------
@@ -234,17 +239,16 @@ class Gate:
 
     averaged: NDArray[np.bool_]
     slack: float
-    least: float
 
     def passed(
         self, score: NDArray[np.float64], gain: NDArray[np.float64], features: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Scores (k, m) as they are, -inf where the gain (k, m), in bits a case, or the score is too small."""
+        """Scores (k, m) as they are, -inf where the gain (k, m), in bits a case, is too small."""
         counts = (score > -np.inf) & self.averaged[features]
         number = counts.sum(axis=1)
         mean = np.where(counts, gain, 0.0).sum(axis=1) / np.maximum(number, 1)
-        enough = (gain >= mean[:, None] - self.slack) & (score > self.least)
-        return np.where(enough & (number > 0)[:, None], score, -np.inf)
+        enough = (gain >= mean[:, None] - self.slack) & (number > 0)[:, None]
+        return np.where(enough, score, -np.inf)
 
 
 def choose(

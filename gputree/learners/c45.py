@@ -190,8 +190,8 @@ class C45Classifier(ClassifierTree):
         averaged = np.array([f.kind == Kind.NUMERIC or len(f.categories) < many for f in schema.features], bool)
         return Recipe(
             search=Search((THRESHOLD, MULTIWAY), criterion, limits, Missing.SPREAD, cuts),
-            stop=Stop(self.max_depth, 2, -np.inf, slack=int(slack)),
-            gate=Gate(averaged if averaged.any() else ~averaged, constants.gain_slack, constants.score_least),
+            stop=Stop(self.max_depth, min_gain=-np.inf, above=constants.score_least, slack=int(slack)),
+            gate=Gate(averaged if averaged.any() else ~averaged, constants.gain_slack),
         )
 
     def _placed(self, forest: Forest, cuts: tuple[Cuts, ...]) -> Forest:

@@ -85,11 +85,13 @@ def rules_of(growth: Growth, layout: Layout) -> tuple[Any, ...]:
         limits.min_weight,
         limits.max_branches or 0,
         limits.missing_alone,
+        limits.least_met,
         by_mean,
         turn,
         np.iinfo(np.int64).max if stop.max_depth is None else stop.max_depth,
         stop.min_rows,
         float(stop.min_gain),
+        float(stop.above),
     )
 
 
