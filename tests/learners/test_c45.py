@@ -282,5 +282,5 @@ def test_parameters_are_checked(settings: dict[str, Any], message: str) -> None:
 
 
 def test_one_output_only() -> None:
-    with pytest.raises(ValueError, match="y has 2 columns, and C4.5 takes one"):
+    with pytest.raises(ValueError, match="y has 2 columns, and C4"):
         C45Classifier().fit([[0.0], [1.0]], [[0, 1], [1, 0]])
