@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.families import Family, known_branches
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import SPREAD, Forest, Test
 from gputree.core.schema import MAX_CODES, Feature, Kind, Schema
 from gputree.core.target import Layout
 
@@ -163,9 +163,9 @@ def check_tests(forest: Forest, schema: Schema) -> None:
     expect(fits.all(), "a test does not fit the kind of its column")
     expect((low[lookup] == 0).all(), "a lookup has low other than 0")
     for name in ("missing", "unseen"):
-        expect(
-            (getattr(forest, name)[inner] < forest.n_children[inner]).all(), f"{name} names a branch that is not there"
-        )
+        branch = getattr(forest, name)[inner]
+        there = (branch < forest.n_children[inner]) | (branch == SPREAD)
+        expect(there.all(), f"{name} names a branch that is not there")
     expect((forest.met_missing <= 1).all(), "met_missing is neither 0 nor 1")
     asks = (forest.met_missing[inner] == 1) & (forest.missing[inner] == 1)
     expect(asks[alone].all(), "a threshold is infinite where the test does not ask whether a value is missing")
@@ -224,19 +224,20 @@ def check_branches(forest: Forest, layout: Layout, family: Family) -> None:
     are to predict as they always did: both rules are allowed.
     """
     inner, known = family.inner, known_branches(forest)
-    met = inner[forest.met_missing[inner] == 1]
+    met = inner[(forest.met_missing[inner] == 1) & (forest.missing[inner] != SPREAD)]
     taken = known.copy()
     taken[forest.first_child[met] + forest.missing[met]] = True
     expect(taken.all(), "no value leads to a branch")
     weight, rows = layout.weight(forest.stats.T), layout.count(forest.stats.T)
-    unmet = forest.met_missing[inner] == 0
+    unmet = (forest.met_missing[inner] == 0) & (forest.missing[inner] != SPREAD)
     expect(
         (forest.missing[inner] == family.largest(weight))[unmet].all(),
         "missing is not the child of larger weight where no row was missing",
     )
     heaviest = family.largest(np.where(known, weight, -1))
     unseen = forest.unseen[inner]
-    expect(((unseen == heaviest) | (unseen == family.largest(rows))).all(), "unseen is not the child of larger weight")
+    fits = (unseen == heaviest) | (unseen == family.largest(rows)) | (unseen == SPREAD)
+    expect(fits.all(), "unseen is not the child of larger weight")
 
 
 def check_values(forest: Forest, layout: Layout, family: Family, clipped: bool) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 import gputree
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import SPREAD, Forest, Test
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.inspect.words import require_tree
 from gputree.learners.view import decreases
@@ -62,7 +62,7 @@ def trees_to_dataframe(model: Any, library: FrameLibrary | None = None) -> Any:
         - ``Categories`` (text): a JSON list of one list a branch, of the categories that take it.
         - ``Children`` (text): IDs of the children in branch order, with blanks between. ``Missing`` (text): ID of the
           child that takes missing values. ``Unseen`` (text): of a test of categories, ID of the child that takes those
-          which it does not list. ``MetMissing`` (bool): whether training rows were missing here; if not, ``Missing``
+          which it does not list. Both None where every child takes its share. ``MetMissing`` (bool): whether training rows were missing here; if not, ``Missing``
           is the child of larger weight.
         - ``Gain`` (float): impurity of the node less that of its children, by their shares of the whole weight: what
           ``feature_importances_`` adds up. ``Score`` (float): what the criterion gave the test. Both 0 in leaves.
@@ -134,13 +134,13 @@ def export_dict(model: Any) -> dict[str, Any]:
           shares, or the mean.
 
           A node with a test also has ``feature`` (number of the column), ``children`` (numbers, a branch each),
-          ``missing`` (number of the child that takes missing values), ``met_missing`` (whether training rows were
+          ``missing`` (number of the child that takes missing values, None where every child takes its share), ``met_missing`` (whether training rows were
           missing there), ``gain`` and ``score`` (see `trees_to_dataframe`). By its ``kind``,
 
           - ``"threshold"``: the first child takes x <= ``threshold`` in float64, the second all other numbers;
           - ``"known"``: the first takes known values, the second missing ones;
           - ``"categories"``: ``categories`` has for each child the list of those that take it; all others take
-            ``unseen`` (number of a child).
+            ``unseen`` (number of a child, None where every child takes its share).
 
     Raises
     ------
@@ -269,9 +269,10 @@ def question_columns(nodes: Nodes) -> Columns:
         "Split": np.where(nodes.kind == Ask.THRESHOLD, forest.low, np.nan),
         "Categories": [None if own is None else json.dumps(own, ensure_ascii=False) for own in lists],
         "Children": [" ".join(ids[f : f + n]) if n else None for f, n in zip(first, count, strict=True)],
-        "Missing": [ids[f + m] if k else None for k, f, m in zip(kind, first, missing, strict=True)],
+        "Missing": [ids[f + m] if k and m != SPREAD else None for k, f, m in zip(kind, first, missing, strict=True)],
         "Unseen": [
-            ids[f + u] if k and named[j] else None for k, j, f, u in zip(kind, feature, first, unseen, strict=True)
+            ids[f + u] if k and named[j] and u != SPREAD else None
+            for k, j, f, u in zip(kind, feature, first, unseen, strict=True)
         ],
         "MetMissing": forest.met_missing.astype(bool),
     }
@@ -334,14 +335,19 @@ def question_entry(nodes: Nodes, i: int) -> dict[str, Any]:
         entry["categories"] = nodes.lists(i)
     entry |= {
         "children": list(range(first, first + int(forest.n_children[i]))),
-        "missing": first + int(forest.missing[i]),
+        "missing": child_of(first, int(forest.missing[i])),
         "met_missing": bool(forest.met_missing[i]),
         "gain": plain(float(nodes.gain[i])),
         "score": plain(float(forest.score[i])),
     }
     if kind == Ask.CATEGORIES:
-        entry["unseen"] = first + int(forest.unseen[i])
+        entry["unseen"] = child_of(first, int(forest.unseen[i]))
     return entry
+
+
+def child_of(first: int, branch: int) -> int | None:
+    """The child of a branch; None for all of them."""
+    return None if branch == SPREAD else first + branch
 
 
 def feature_entry(feature: Feature) -> dict[str, Any]:
