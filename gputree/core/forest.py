@@ -33,8 +33,9 @@ class Forest:
 
     A leaf has kind LEAF, feature and first_child -1, n_children 0. ``low`` is 0 in LOOKUP nodes and +inf where a test
     asks "known or missing". ``missing`` and ``unseen`` are the branches of a missing value and of a category that the
-    test does not list; ``met_missing`` is 1 where training rows were missing there, else ``missing`` is the child of
-    larger weight. Both may be SPREAD: see `gputree.core.routes`. ``lookup_ptr`` i8 (N + 1,) delimits the sorted codes and their branches of LOOKUP nodes.
+    test does not list, or SPREAD, see `gputree.core.routes`; ``met_missing`` is 1 where training rows were missing
+    there, else ``missing`` is the child of larger weight, or SPREAD. ``lookup_ptr`` i8 (N + 1,) delimits the sorted
+    codes and their branches of LOOKUP nodes.
     """
 
     roots: NDArray[np.int32]  # (T,)

@@ -62,8 +62,8 @@ def trees_to_dataframe(model: Any, library: FrameLibrary | None = None) -> Any:
         - ``Categories`` (text): a JSON list of one list a branch, of the categories that take it.
         - ``Children`` (text): IDs of the children in branch order, with blanks between. ``Missing`` (text): ID of the
           child that takes missing values. ``Unseen`` (text): of a test of categories, ID of the child that takes those
-          which it does not list. Both None where every child takes its share. ``MetMissing`` (bool): whether training rows were missing here; if not, ``Missing``
-          is the child of larger weight.
+          which it does not list. Both None where every child takes its share. ``MetMissing`` (bool): whether training
+          rows were missing here; if not, ``Missing`` is the child of larger weight, or None.
         - ``Gain`` (float): impurity of the node less that of its children, by their shares of the whole weight: what
           ``feature_importances_`` adds up. ``Score`` (float): what the criterion gave the test. Both 0 in leaves.
         - ``Impurity`` (float). ``Rows`` (int): training rows of positive weight. ``Weight`` (float): their weight.
@@ -134,8 +134,8 @@ def export_dict(model: Any) -> dict[str, Any]:
           shares, or the mean.
 
           A node with a test also has ``feature`` (number of the column), ``children`` (numbers, a branch each),
-          ``missing`` (number of the child that takes missing values, None where every child takes its share), ``met_missing`` (whether training rows were
-          missing there), ``gain`` and ``score`` (see `trees_to_dataframe`). By its ``kind``,
+          ``missing`` (number of the child that takes missing values, None where every child takes its share),
+          ``met_missing`` (whether training rows were missing there), ``gain`` and ``score`` (see `trees_to_dataframe`). By its ``kind``,
 
           - ``"threshold"``: the first child takes x <= ``threshold`` in float64, the second all other numbers;
           - ``"known"``: the first takes known values, the second missing ones;

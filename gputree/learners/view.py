@@ -111,7 +111,7 @@ class TreeView:
         self.require_binary()
         if self.forest.spreads:
             raise ValueError(
-                "tests of this tree send missing values down both branches, by their weights; read model.forest_.missing"
+                "tests of this tree send missing values down both branches in shares; read model.forest_.missing"
             )
         return locked((self.inner & ((self.forest.missing == 0) != self.cuts.swapped)).astype(np.uint8))
 
