@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 import gputree.core.routes
 from gputree.backends.protocol import Backend
-from gputree.core.forest import SPREAD, Forest, Test
+from gputree.core.forest import SPREAD, STAY, Forest, Test
 from gputree.core.routes import Parts, branch_shares, by_cases, leaf_parts, levels, steered
 from tests.backends.test_methods import random_forest
 
 
 def spreading(seed: int, trees: int) -> tuple[Forest, NDArray[np.int64]]:
-    """Trees of which most tests spread missing values, and most lookups the unknown; and weights, 0 in some leaves."""
+    """Trees of which most tests spread missing values, and most lookups the unknown, and some keep them; and weights,
+    0 in some leaves."""
     rng = np.random.default_rng(seed)
     forest = random_forest(rng, trees)
     inner = forest.kind != Test.LEAF
@@ -30,7 +31,9 @@ def spreading(seed: int, trees: int) -> tuple[Forest, NDArray[np.int64]]:
             weight[i] = weight[children].sum()
     to = {name: getattr(forest, name).copy() for name in ("missing", "unseen")}
     for branch in to.values():
-        branch[inner & (rng.random(forest.n_nodes) < 0.7)] = SPREAD
+        drawn = rng.random(forest.n_nodes)
+        branch[inner & (drawn < 0.7)] = SPREAD
+        branch[inner & (drawn > 0.9)] = STAY
     return replace(forest, **to), weight
 
 
@@ -52,6 +55,8 @@ def plain_shares(forest: Forest, weight: NDArray[np.int64], i: int, row: list[fl
         found = dict(zip(codes.tolist(), branches.tolist(), strict=True))
         branch = int(forest.unseen[i]) if math.isnan(x) else found.get(int(x) + 1, int(forest.unseen[i]))
     branch = int(forest.missing[i]) if math.isnan(x) else branch
+    if branch == STAY:
+        return {i: own}
     if branch != SPREAD:
         return plain_shares(forest, weight, node.children[branch], row, own)
     shares: dict[int, float] = {}
@@ -101,7 +106,7 @@ def whole_parts(forest: Forest, X: NDArray[Any], units: NDArray[np.int64]) -> ND
     """Weights of all nodes of a tree after dividing whole numbers."""
     total = np.zeros(forest.n_nodes, np.int64)
     at = Parts(np.arange(len(X)), np.zeros(len(X), np.intp), units)
-    for level in levels(forest, at, X, by_cases(forest)):
+    for level, _ in levels(forest, at, X, by_cases(forest)):
         np.add.at(total, level.node, level.weight)
     return total
 
@@ -113,7 +118,7 @@ def test_whole_weights_are_divided_without_a_remainder() -> None:
     total = whole_parts(forest, X, units)
     assert total[0] == units.sum()
     for i in np.flatnonzero(forest.kind != Test.LEAF):
-        assert total[i] == total[forest.node(int(i)).children].sum()
+        assert total[i] == total[forest.node(int(i)).children].sum() or STAY in (forest.missing[i], forest.unseen[i])
 
 
 def test_a_missing_case_is_divided_as_the_known_cases_are() -> None:

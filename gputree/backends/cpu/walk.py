@@ -10,10 +10,11 @@ from numpy import float64, int32, int64, uint16, uint32
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.marks import entry, float_of, kernel
-from gputree.core.forest import SPREAD
+from gputree.core.forest import SPREAD, STAY
 
 BLOCK_ROWS = 1024  # that walk down a tree together, which then stays in cache
 LOOKUP_BIT = 1 << 30  # of the feature
+_STAY = int(STAY)
 _FEATURE = LOOKUP_BIT - 1
 
 
@@ -68,6 +69,8 @@ def walk_block(tests: Tests, root: int, X: NDArray[Any], leaf: NDArray[uint32], 
                 branch = category_branch(tests, at, x)
             else:
                 branch = int64(not (x <= float_of(tests.node[at, 0])))
+            if branch == _STAY:
+                continue
             child = uint32((link >> 32) + branch)
             leaf[i] = child
             waiting[left] = i
@@ -127,18 +130,19 @@ def spread_row(
     while first < stop:
         at, own = node[first], part[first]
         first += 1
-        link = tests.node[at, 1]
-        if link < 0:
+        link, branch = tests.node[at, 1], int64(STAY)
+        if link >= 0:
+            v = float64(x[uint32(link & _FEATURE)])
+            if math.isnan(v):
+                branch = int64(tests.missing[at])
+            elif link & LOOKUP_BIT:
+                branch = category_branch(tests, at, v)
+            else:
+                branch = int64(not (v <= float_of(tests.node[at, 0])))
+        if branch == STAY:
             for o in range(value.shape[1]):
                 total[o] += own * value[at, o]
             continue
-        v = float64(x[uint32(link & _FEATURE)])
-        if math.isnan(v):
-            branch = int64(tests.missing[at])
-        elif link & LOOKUP_BIT:
-            branch = category_branch(tests, at, v)
-        else:
-            branch = int64(not (v <= float_of(tests.node[at, 0])))
         child, last = (link >> 32) + branch, (link >> 32) + branch + 1
         if branch == SPREAD:
             child, last = link >> 32, (link >> 32) + int64(n_children[at])

@@ -94,7 +94,7 @@ class Raising:
 
     def down(self, at: Parts) -> Parts:
         """One step down from places."""
-        return step(self.forest, replace(at, node=self.source[at.node]), self.all.X, self.divide)
+        return step(self.forest, replace(at, node=self.source[at.node]), self.all.X, self.divide)[0]
 
     def cases_of(self, nodes: NDArray[np.intp]) -> Parts:
         """The cases in tests of one depth."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gputree.core.criteria import Criterion
 from gputree.core.families import Family, known_branches
-from gputree.core.forest import SPREAD, Forest, Test
+from gputree.core.forest import SPREAD, STAY, Forest, Test
 from gputree.core.routes import Parts, by_cases, step
 from gputree.core.summary import describe_counts
 from gputree.core.target import Layout
@@ -70,7 +70,7 @@ def recounted(fitted: Fitted, cases: Cases) -> Forest:
             np.add.at(stats[:, layout.rows], at.node, 1)
         at = at.take(forest.kind[at.node] != Test.LEAF)
         met[at.node[np.isnan(cases.X[at.row, forest.feature[at.node]])]] = 1
-        at = step(forest, at, cases.X, divide)
+        at, _ = step(forest, at, cases.X, divide)
     return describe_counts(replace(forest, stats=stats, met_missing=met), layout, fitted.criterion)
 
 
@@ -78,8 +78,8 @@ def directed(forest: Forest, weight: NDArray[np.int64]) -> Forest:
     """The forest whose tests send what they never met to the heaviest branch, as in a fit; weight i8 (N,)."""
     family = Family.of(forest.n_children, forest.roots)
     missing, unseen = forest.missing.copy(), forest.unseen.copy()
-    own = (missing[family.inner] != SPREAD) & (forest.met_missing[family.inner] == 0)
+    own = ~np.isin(missing[family.inner], (SPREAD, STAY)) & (forest.met_missing[family.inner] == 0)
     missing[family.inner[own]] = family.largest(weight)[own]
-    own = unseen[family.inner] != SPREAD
+    own = ~np.isin(unseen[family.inner], (SPREAD, STAY))
     unseen[family.inner[own]] = family.largest(np.where(known_branches(forest), weight, -1))[own]
     return replace(forest, missing=missing, unseen=unseen)

@@ -249,7 +249,7 @@ def row_errors(fitted: Fitted, cases: Cases) -> NDArray[np.float64]:
         block = replace(cases, X=cases.X[rows], y=cases.y[:, rows], weight=cases.weight[rows])
         for root in forest.roots.tolist():
             start = replace(Parts.whole(len(block.weight), root), weight=block.weight)
-            for at in levels(forest, start.take(block.weight > 0), block.X, divide):
+            for at, _ in levels(forest, start.take(block.weight > 0), block.X, divide):
                 np.add.at(cost, at.node, at.weight * losses(fitted, at.node, block.y[:, at.row]))
     return cost
 
