@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.families import Family, known_branches
-from gputree.core.forest import STAY, Forest, Test
+from gputree.core.forest import SPREAD, STAY, Forest, Test
 from gputree.core.schema import MAX_CODES, Feature, Kind, Schema
 from gputree.core.target import Layout
 
@@ -164,7 +164,7 @@ def check_tests(forest: Forest, schema: Schema) -> None:
     expect((low[lookup] == 0).all(), "a lookup has low other than 0")
     for name, may_stay in (("missing", forest.met_missing[inner] == 0), ("unseen", lookup)):
         branch = getattr(forest, name)[inner]
-        there = (branch < forest.n_children[inner]) | ((branch == STAY) & may_stay)
+        there = (branch < forest.n_children[inner]) | (branch == SPREAD) | ((branch == STAY) & may_stay)
         expect(there.all(), f"{name} names a branch that is not there")
     expect((forest.met_missing <= 1).all(), "met_missing is neither 0 nor 1")
     asks = (forest.met_missing[inner] == 1) & (forest.missing[inner] == 1)
@@ -224,20 +224,20 @@ def check_branches(forest: Forest, layout: Layout, family: Family) -> None:
     are to predict as they always did: both rules are allowed.
     """
     inner, known = family.inner, known_branches(forest)
-    met = inner[forest.met_missing[inner] == 1]
+    met = inner[(forest.met_missing[inner] == 1) & (forest.missing[inner] != SPREAD)]
     taken = known.copy()
     taken[forest.first_child[met] + forest.missing[met]] = True
     expect(taken.all(), "no value leads to a branch")
     weight, rows = layout.weight(forest.stats.T), layout.count(forest.stats.T)
-    unmet = forest.met_missing[inner] == 0
     missing = forest.missing[inner]
+    unmet = (forest.met_missing[inner] == 0) & ~np.isin(missing, (SPREAD, STAY))
     expect(
-        ((missing == family.largest(weight)) | (missing == STAY))[unmet].all(),
+        (missing == family.largest(weight))[unmet].all(),
         "missing is not the child of larger weight where no row was missing",
     )
     heaviest = family.largest(np.where(known, weight, -1))
     unseen = forest.unseen[inner]
-    fits = (unseen == heaviest) | (unseen == family.largest(rows)) | (unseen == STAY)
+    fits = (unseen == heaviest) | (unseen == family.largest(rows)) | np.isin(unseen, (SPREAD, STAY))
     expect(fits.all(), "unseen is not the child of larger weight")
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 import gputree
-from gputree.core.forest import STAY, Forest, Test
+from gputree.core.forest import SPREAD, STAY, Forest, Test
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.inspect.words import require_tree
 from gputree.learners.view import decreases
@@ -63,7 +63,8 @@ def trees_to_dataframe(model: Any, library: FrameLibrary | None = None) -> Any:
         - ``Children`` (text): IDs of the children in branch order, with blanks between. ``Missing`` (text): ID of the
           child that takes missing values. ``Unseen`` (text): of a test of categories, ID of the child that takes those
           which it does not list. ``MetMissing`` (bool): whether training rows were missing here; if not, ``Missing``
-          is the child of larger weight. A value may also end at the node: then it is the ID of the node itself.
+          is the child of larger weight. A value may also end at the node: then it is the ID of the node itself. Both
+          are None where every child takes its share.
         - ``Gain`` (float): impurity of the node less that of its children, by their shares of the whole weight: what
           ``feature_importances_`` adds up. ``Score`` (float): what the criterion gave the test. Both 0 in leaves.
         - ``Impurity`` (float). ``Rows`` (int): training rows of positive weight. ``Weight`` (float): their weight.
@@ -134,13 +135,14 @@ def export_dict(model: Any) -> dict[str, Any]:
           shares, or the mean.
 
           A node with a test also has ``feature`` (number of the column), ``children`` (numbers, a branch each),
-          ``missing`` (number of the child that takes missing values), ``met_missing`` (whether training rows were
-          missing there), ``gain`` and ``score`` (see `trees_to_dataframe`). By its ``kind``,
+          ``missing`` (number of the child that takes missing values),
+          ``met_missing`` (whether training rows were missing there), ``gain`` and ``score`` (see `trees_to_dataframe`). By its ``kind``,
 
           - ``"threshold"``: the first child takes x <= ``threshold`` in float64, the second all other numbers;
           - ``"known"``: the first takes known values, the second missing ones;
           - ``"categories"``: ``categories`` has for each child the list of those that take it; all others take
-            ``unseen`` (number of a child). ``missing`` and ``unseen`` may be the node itself, where such a value ends.
+            ``unseen`` (number of a child). ``missing`` and ``unseen`` may be the node itself, where such a value ends, or
+            None, where every child takes its share.
 
     Raises
     ------
@@ -271,8 +273,10 @@ def question_columns(nodes: Nodes) -> Columns:
         "Split": np.where(nodes.kind == Ask.THRESHOLD, forest.low, np.nan),
         "Categories": [None if own is None else json.dumps(own, ensure_ascii=False) for own in lists],
         "Children": [" ".join(ids[f : f + n]) if n else None for f, n in zip(first, count, strict=True)],
-        "Missing": [ids[m] if k else None for k, m in zip(kind, missing, strict=True)],
-        "Unseen": [ids[u] if k and named[j] else None for k, j, u in zip(kind, feature, unseen, strict=True)],
+        "Missing": [ids[m] if k and m is not None else None for k, m in zip(kind, missing, strict=True)],
+        "Unseen": [
+            ids[u] if k and named[j] and u is not None else None for k, j, u in zip(kind, feature, unseen, strict=True)
+        ],
         "MetMissing": forest.met_missing.astype(bool),
     }
 
@@ -344,9 +348,9 @@ def question_entry(nodes: Nodes, i: int) -> dict[str, Any]:
     return entry
 
 
-def end(branch: int, node: int, first_child: int) -> int:
-    """The node to which a branch leads: a child, or the node itself."""
-    return node if branch == STAY else first_child + branch
+def end(branch: int, node: int, first_child: int) -> int | None:
+    """The node to which a branch leads: a child, or the node itself; None for all children."""
+    return None if branch == SPREAD else node if branch == STAY else first_child + branch
 
 
 def feature_entry(feature: Feature) -> dict[str, Any]:

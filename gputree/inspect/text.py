@@ -47,7 +47,8 @@ def export_text(
     - A test of categories has one line a branch, with the categories that take it; a long list is cut, with the count
       of the rest.
     - ``(or missing)`` marks the branch that missing values take, ``(or other)`` that of every category which the test
-      does not list; both may be one line.
+      does not list; both may be one line. ``(38.5% of missing)`` is the share of their weight that a branch gets
+      where a test sends them down all branches.
     - Leaves of declared categories that the node never met share one line, ``(no training rows)``: they predict what
       the node would.
     - A leaf of several class outputs lists the class of each (scikit-learn prints a number without meaning), and a

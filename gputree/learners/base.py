@@ -145,11 +145,18 @@ class BaseTree(Looks, Grower):
         return self.forest_.n_leaves
 
     def apply(self, X: Any, check_input: bool = True) -> NDArray[np.int64]:
-        """Leaf of every row, int64 (n_rows,). Node ids are breadth first (scikit-learn's are depth first)."""
+        """Leaf of every row, int64 (n_rows,). Node ids are breadth first (scikit-learn's are depth first).
+
+        Where a tree spreads the rows that a test does not know over its branches, this is the leaf that one comes to on
+        the branch of largest training weight each time, the first among equals.
+        """
         leaves: NDArray[np.int64] = in_kind(self._leaves(X, check_input)[:, 0].astype(np.int64), X)
         return leaves
 
     def decision_path(self, X: Any, check_input: bool = True) -> csr_matrix:
-        """Nodes that every row passes, a csr matrix (n_rows, n_nodes) of ones. Node ids are breadth first."""
+        """Nodes that every row passes on its way to `apply`, a csr matrix (n_rows, n_nodes) of ones.
+
+        Node ids are breadth first.
+        """
         leaves = self._leaves(X, check_input)[:, 0]
         return paths(self.forest_, leaves)

@@ -24,6 +24,7 @@ from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
 from gputree.core.packed import Meaning, pack, unpack
+from gputree.core.routes import branch_shares, steered
 from gputree.core.schema import ALL_CODES, Cuts, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Stop
 from gputree.core.target import Target
@@ -264,9 +265,17 @@ class Grower(BaseEstimator):
         return X if stays_on_device(X) else to_host(X)
 
     def _leaves(self, X: Any, check_input: bool = True) -> NDArray[np.int32]:
-        """Leaf of every row in every tree, i4 (n, T)."""
+        """Leaf of every row in every tree, i4 (n, T); where a test spreads rows, the heaviest branch has them."""
+        X, forest = self._read(X, check_input), self.forest_
+        if forest.spreads:
+            forest = steered(forest, self.layout_.weight(forest.stats.T))
+        return self._predicted(X, lambda backend, rows: backend.apply(forest, rows))
+
+    def _sums(self, X: Any, forest: Forest, check_input: bool = True) -> NDArray[np.float64]:
+        """Leaf values of all trees, added in order, f8 (n, O); where tests spread rows, by the shares of these."""
         X = self._read(X, check_input)
-        return self._predicted(X, lambda backend, rows: backend.apply(self.forest_, rows))
+        share = branch_shares(forest, self.layout_.weight(forest.stats.T)) if forest.spreads else None
+        return self._predicted(X, lambda backend, rows: backend.predict(forest, rows, share))
 
     def _predicted(self, X: Any, work: Callable[[Backend, Any], NDArray[Any]]) -> NDArray[Any]:
         """What some work on rows gives; "auto" does it on the CPU where the device fails."""
