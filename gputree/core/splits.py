@@ -52,8 +52,8 @@ class Limits:
 
     ``min_rows`` rows and ``min_weight`` units of weight in every non-empty branch; ``monotone`` i1 (F,): the value of
     the left child may not be above (1) or below (-1) that of the right; None without constraints. ``max_branches`` of
-    one test, None for any number. ``missing_alone``: missing against known values is a test, too. ``least_met`` branches
-    of a test with one for each category have rows; with 1, tests of declared categories may part nothing.
+    one test, None for any number. ``missing_alone``: missing against known values is a test, too. ``least_met``
+    branches of a test with one for each category have rows; with 1, tests of declared categories may part nothing.
     """
 
     min_rows: int = 1
