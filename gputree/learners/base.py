@@ -90,6 +90,12 @@ class BaseTree(Looks, Grower):
         return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
 
     @property
+    def _values(self) -> NDArray[np.float64]:
+        """What nodes are shown with (N, values): their shares of classes or means; NaN: nothing."""
+        values: NDArray[np.float64] = self.forest_.value
+        return values
+
+    @property
     def tree_(self) -> TreeView:
         """The tree under scikit-learn's array names; node ids are breadth first, scikit-learn's depth first."""
         check_is_fitted(self, "forest_")
