@@ -67,6 +67,10 @@ class BaseTree(Looks, Grower):
         self.fit_info_ = self._fit_info(begin, ready)
         return self
 
+    def _unpruned(self) -> Self:
+        """The same estimator, not fitted, that does not prune."""
+        return clone(self).set_params(ccp_alpha=0.0)  # type: ignore[no-any-return]
+
     def _pruned(self, forest: Forest, target: Target) -> Forest:
         """The tree without what minimal cost-complexity pruning finds too weak."""
         return prune(forest, target.layout.weight(forest.stats.T), self.ccp_alpha)
@@ -74,7 +78,7 @@ class BaseTree(Looks, Grower):
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Bunch:
         """Effective alphas of minimal cost-complexity pruning, and the impurity of the leaves after each step.
 
-        Grows a tree with ``ccp_alpha=0`` on (X, y), which are as in `fit`.
+        Grows a tree without pruning on (X, y), which are as in `fit`.
 
         Returns
         -------
@@ -85,7 +89,7 @@ class BaseTree(Looks, Grower):
         ----------
         Breiman, Friedman, Olshen and Stone (1984), "Classification and Regression Trees", section 3.3.
         """
-        model = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        model = self._unpruned().fit(X, y, sample_weight)
         path = cost_complexity_path(model.forest_, model.layout_.weight(model.forest_.stats.T))
         return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
 
