@@ -16,7 +16,7 @@ FUNCTIONS = {
     "scale": ("N", "X"),
 }
 """Functions of a search, and their arguments."""
-GROWTH = {"decrease": ("gain", "N")}  # ... of kernels that grow subtrees
+GROWTH = {"decrease": ("gain", "N"), "gain_scale": ("N", "X")}  # ... of the processor's kernels besides
 
 
 def traced(criterion: Criterion, name: str) -> str:
