@@ -292,6 +292,7 @@ def test_parameters_are_checked(settings: dict[str, Any], message: str) -> None:
         C45Classifier(**settings).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore")  # scikit-learn's own, about what it skips
 def test_contract_of_scikit_learn() -> None:
     check_estimator(C45Classifier())
 
