@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from gputree.backends.cpu.host import (
     found_of,
-    is_known,
     is_pair,
     job_of,
     layout_of,
@@ -38,7 +37,7 @@ from gputree.backends.cpu.host import (
 from gputree.backends.cpu.module import load_module
 from gputree.backends.oracle import Oracle, dense
 from gputree.backends.oracle import Table as OracleTable
-from gputree.backends.protocol import CodeSpec, Subtrees, refuse_spread
+from gputree.backends.protocol import CodeSpec, Subtrees, require_known
 from gputree.backends.shard import Codes, Shard
 from gputree.backends.spread import is_spread
 from gputree.core.bags import Bags
@@ -232,8 +231,7 @@ class Jit(Oracle):
 
     def search(self, table: OracleTable, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """Count and search some features of a slot at a time."""
-        if not is_known(search):
-            refuse_spread(self.name, search)
+        require_known(self.name, search)
         shard = table.shard
         features = np.array(table.features, order="C")  # Numba would compile once more for other arrays
         k, m = features.shape

@@ -19,7 +19,7 @@ from gputree.backends.shard import Codes, Shard
 from gputree.core.criteria import TargetKind
 from gputree.core.forest import Forest, Grown, Test
 from gputree.core.schema import Kind
-from gputree.core.splits import Candidates, Growth, Limits, Missing, Scan, Search, Slots, Splits
+from gputree.core.splits import Candidates, Growth, Limits, Missing, Search, Slots, Splits
 from gputree.core.target import Layout
 
 
@@ -105,13 +105,6 @@ def rules_of(growth: Growth, layout: Layout) -> tuple[Any, ...]:
 def job_of(shard: Shard, growth: Growth, layout: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
     """What all threads share of a `records.Job`."""
     return source_of(shard), layout, meaning_of(shard.codes, growth.search), rules_of(growth, shard.target.layout)
-
-
-def is_known(search: Search) -> bool:
-    """Whether the kernels know how to search so: where rows are set aside, numeric columns pay for their cuts."""
-    scans = {generator.scan for generator in search.generators}
-    ruled = search.cuts is not None and scans <= {Scan.CUTS, Scan.BRANCHES}
-    return ruled or (search.cuts is None and search.missing is Missing.BRANCH and search.limits.min_info <= 0)
 
 
 def places_of(shard: Shard, splits: Splits) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
