@@ -16,18 +16,22 @@ if TYPE_CHECKING:
     from gputree.inspect.split_table import split_table
     from gputree.inspect.text import export_text
     from gputree.io import load, save
+    from gputree.learners.c45 import C45Classifier
     from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
     from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+    from gputree.learners.id3 import ID3Classifier
     from gputree.learners.isolation import IsolationForest
     from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
     from gputree.learners.random_target import RandomTreesEmbedding
     from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 _HOMES = {
+    "C45Classifier": "gputree.learners.c45",
     "RandomForestRegressor": "gputree.learners.random_forest",
     "RandomForestClassifier": "gputree.learners.random_forest",
     "ExtraTreesRegressor": "gputree.learners.extra_forest",
     "ExtraTreesClassifier": "gputree.learners.extra_forest",
+    "ID3Classifier": "gputree.learners.id3",
     "IsolationForest": "gputree.learners.isolation",
     "RandomTreesEmbedding": "gputree.learners.random_target",
     "DecisionTreeClassifier": "gputree.learners.trees",
@@ -50,12 +54,14 @@ _HOMES = {
 _MODULES = ("datasets", "impurity")
 
 __all__ = [
+    "C45Classifier",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",
     "ExtraTreeRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
+    "ID3Classifier",
     "IsolationForest",
     "RandomForestClassifier",
     "RandomForestRegressor",

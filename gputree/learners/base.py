@@ -14,6 +14,8 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind
+from gputree.core.forest import Forest
+from gputree.core.target import Target
 from gputree.engine.pruning import cost_complexity_path, prune
 from gputree.learners.grower import Grower, Prepared
 from gputree.learners.looks import Looks
@@ -59,16 +61,24 @@ class BaseTree(Looks, Grower):
 
         def work(ready: Prepared) -> None:
             grown = self._grown(ready, seed, watch)
-            self._keep(prune(grown, target.layout.weight(grown.stats.T), self.ccp_alpha), target)
+            self._keep(self._pruned(grown, target), target)
 
         ready = self._finish(ready, work)
         self.fit_info_ = self._fit_info(begin, ready)
         return self
 
+    def _unpruned(self) -> Self:
+        """The same estimator, not fitted, that does not prune."""
+        return clone(self).set_params(ccp_alpha=0.0)  # type: ignore[no-any-return]
+
+    def _pruned(self, forest: Forest, target: Target) -> Forest:
+        """The tree without what minimal cost-complexity pruning finds too weak."""
+        return prune(forest, target.layout.weight(forest.stats.T), self.ccp_alpha)
+
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Bunch:
         """Effective alphas of minimal cost-complexity pruning, and the impurity of the leaves after each step.
 
-        Grows a tree with ``ccp_alpha=0`` on (X, y), which are as in `fit`.
+        Grows a tree without pruning on (X, y), which are as in `fit`.
 
         Returns
         -------
@@ -79,9 +89,15 @@ class BaseTree(Looks, Grower):
         ----------
         Breiman, Friedman, Olshen and Stone (1984), "Classification and Regression Trees", section 3.3.
         """
-        model = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        model = self._unpruned().fit(X, y, sample_weight)
         path = cost_complexity_path(model.forest_, model.layout_.weight(model.forest_.stats.T))
         return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
+
+    @property
+    def _values(self) -> NDArray[np.float64]:
+        """What nodes are shown with (N, values): their shares of classes or means; NaN: nothing."""
+        values: NDArray[np.float64] = self.forest_.value
+        return values
 
     @property
     def tree_(self) -> TreeView:
@@ -139,11 +155,18 @@ class BaseTree(Looks, Grower):
         return self.forest_.n_leaves
 
     def apply(self, X: Any, check_input: bool = True) -> NDArray[np.int64]:
-        """Leaf of every row, int64 (n_rows,). Node ids are breadth first (scikit-learn's are depth first)."""
+        """Leaf of every row, int64 (n_rows,). Node ids are breadth first (scikit-learn's are depth first).
+
+        Where a tree spreads the rows that a test does not know over its branches, this is the leaf that one comes to on
+        the branch of largest training weight each time, the first among equals.
+        """
         leaves: NDArray[np.int64] = in_kind(self._leaves(X, check_input)[:, 0].astype(np.int64), X)
         return leaves
 
     def decision_path(self, X: Any, check_input: bool = True) -> csr_matrix:
-        """Nodes that every row passes, a csr matrix (n_rows, n_nodes) of ones. Node ids are breadth first."""
+        """Nodes that every row passes on its way to `apply`, a csr matrix (n_rows, n_nodes) of ones.
+
+        Node ids are breadth first.
+        """
         leaves = self._leaves(X, check_input)[:, 0]
         return paths(self.forest_, leaves)

@@ -68,6 +68,10 @@ BUDGETS = {
         "make_cells": Budget(256, 5, shared=8 * 4),  # an int for each of 8 warps
         "make_keys": Budget(256, 5),
     },
+    "known": {
+        "search_groups": Budget(128, 5),
+        "search_ruled": Budget(128, 3),
+    },
     "lookup": {
         "list_branches": Budget(128, 6),
         "order_cells": Budget(128, 6),
@@ -86,6 +90,11 @@ BUDGETS = {
         "describe_slots": Budget(128, 6),
         "search_branches": Budget(128, 5),
         "search_cuts": Budget(128, 3),
+    },
+    "spread": {
+        "count_shares": Budget(128, 8),
+        "mark_rows": Budget(128, 8),
+        "place_shares": Budget(128, 8),
     },
 }
 
@@ -118,6 +127,9 @@ def specialisations() -> Iterator[Specialisation]:
             yield from (Specialisation(file, Flavour(kind, weighted)) for file in TARGET_FILES)
         for criterion in dict.fromkeys(CRITERIA.values()):  # two names may mean one criterion
             yield Specialisation("search", Flavour(criterion.needs, weighted, criterion))
+        yield Specialisation("spread", Flavour(TargetKind.COUNTS, weighted))
+        for name in ("gain_ratio", "entropy"):
+            yield Specialisation("known", Flavour(TargetKind.COUNTS, weighted, CRITERIA[name]))
 
 
 # ---- the compiler ----
