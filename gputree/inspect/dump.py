@@ -135,14 +135,14 @@ def export_dict(model: Any) -> dict[str, Any]:
           shares, or the mean.
 
           A node with a test also has ``feature`` (number of the column), ``children`` (numbers, a branch each),
-          ``missing`` (number of the child that takes missing values),
-          ``met_missing`` (whether training rows were missing there), ``gain`` and ``score`` (see `trees_to_dataframe`). By its ``kind``,
+          ``missing`` (number of the child that takes missing values), ``met_missing`` (whether training rows were
+          missing there), ``gain`` and ``score`` (see `trees_to_dataframe`). By its ``kind``,
 
           - ``"threshold"``: the first child takes x <= ``threshold`` in float64, the second all other numbers;
           - ``"known"``: the first takes known values, the second missing ones;
           - ``"categories"``: ``categories`` has for each child the list of those that take it; all others take
-            ``unseen`` (number of a child). ``missing`` and ``unseen`` may be the node itself, where such a value ends, or
-            None, where every child takes its share.
+            ``unseen`` (number of a child). ``missing`` and ``unseen`` may be the node itself, where such a value ends,
+            or None, where every child takes its share.
 
     Raises
     ------
