@@ -132,7 +132,7 @@ def export_dict(model: Any) -> dict[str, Any]:
           numbers. Labels and categories are texts, numbers or booleans; of any other type, their text.
         - ``nodes``: breadth first, the root is number 0. Every node has ``id``, ``parent`` (None for the root),
           ``depth``, ``kind``, ``rows``, ``weight``, ``impurity``, and ``value``: for each output the list of class
-          shares, or the mean.
+          shares (None where a node predicts nothing), or the mean.
 
           A node with a test also has ``feature`` (number of the column), ``children`` (numbers, a branch each),
           ``missing`` (number of the child that takes missing values), ``met_missing`` (whether training rows were
@@ -188,6 +188,7 @@ class Nodes:
     """
 
     forest: Forest
+    value: NDArray[np.float64]
     schema: Schema
     classes: list[NDArray[Any] | None]
     kind: NDArray[np.intp]
@@ -212,7 +213,7 @@ class Nodes:
         with np.errstate(over="ignore", invalid="ignore"):  # impurities of huge numbers
             gain = decreases(forest, weight)
         rows = model.layout_.count(stats)
-        return cls(forest, model.schema_, classes, kind, rows, weight * model.weight_unit_, gain)
+        return cls(forest, model._values, model.schema_, classes, kind, rows, weight * model.weight_unit_, gain)
 
     def lists(self, node: int) -> list[list[Any]]:
         """The categories of every branch of a lookup, as plain data."""
@@ -227,7 +228,7 @@ class Nodes:
     def outputs(self) -> Iterator[tuple[NDArray[Any] | None, NDArray[np.float64]]]:
         """Classes of every output, and its columns of values f8 (N, classes or 1)."""
         sizes = [1 if labels is None else labels.size for labels in self.classes]
-        parts = np.split(self.forest.value, np.cumsum(sizes)[:-1], axis=1)
+        parts = np.split(self.value, np.cumsum(sizes)[:-1], axis=1)
         return zip(self.classes, parts, strict=True)
 
 
@@ -301,7 +302,11 @@ def value_columns(nodes: Nodes) -> Columns:
             columns[f"Value{suffix}"] = values[:, 0]
             continue
         best = labels[values.argmax(axis=1)]
-        columns[f"Class{suffix}"] = best if best.dtype.kind in "iufb" else [str(label) for label in best]
+        null = np.isnan(values[:, 0])
+        if null.any() or best.dtype.kind not in "iufb":
+            own = best.tolist() if best.dtype.kind in "iufb" else map(str, best)
+            best = [None if gone else label for gone, label in zip(null, own, strict=True)]
+        columns[f"Class{suffix}"] = best
         texts = [str(label) for label in labels]
         columns |= {f"Share{suffix}_{text}": share for text, share in zip(texts, values.T, strict=True)}
     return columns
@@ -312,7 +317,7 @@ def node_entries(nodes: Nodes) -> Iterator[dict[str, Any]]:
     forest = nodes.forest
     parent, depth, kind = forest.parent.tolist(), forest.depth.tolist(), nodes.kind.tolist()
     rows, weight, impurity = nodes.rows.tolist(), nodes.weight.tolist(), forest.impurity.tolist()
-    values = [part.tolist() if labels is not None else part[:, 0].tolist() for labels, part in nodes.outputs()]
+    values = [part[:, 0].tolist() if labels is None else shares(part) for labels, part in nodes.outputs()]
     for i, k in enumerate(kind):
         yield {
             "id": i,
@@ -325,6 +330,11 @@ def node_entries(nodes: Nodes) -> Iterator[dict[str, Any]]:
             "impurity": plain(impurity[i]),
             "value": [own[i] for own in values],
         }
+
+
+def shares(values: NDArray[np.float64]) -> list[list[float] | None]:
+    """Class shares (N, classes), None of nodes that predict nothing."""
+    return [row if row[0] == row[0] else None for row in values.tolist()]
 
 
 def question_entry(nodes: Nodes, i: int) -> dict[str, Any]:

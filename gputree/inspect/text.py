@@ -19,6 +19,7 @@ from gputree.inspect.words import (
     checked_classes,
     checked_names,
     cut_words,
+    likeliest,
     listed,
     make_words,
     require_tree,
@@ -197,7 +198,7 @@ class Leaves:
 
     def __init__(self, model: Any, classes: list[list[str]] | None, style: Style) -> None:
         self.classes, self.style = classes, style
-        self.value: NDArray[np.float64] = model.forest_.value
+        self.value: NDArray[np.float64] = model._values
         self.weight = model.layout_.weight(model.forest_.stats.T) * model.weight_unit_
 
     def text(self, node: int) -> str:
@@ -206,8 +207,8 @@ class Leaves:
             return f"value: {self.numbers(self.value[node])}"
         stops = np.cumsum([len(names) for names in self.classes])
         shares = np.split(self.value[node], stops[:-1])
-        weights = [self.numbers(share * self.weight[node]) for share in shares]
-        labels = [names[int(share.argmax())] for names, share in zip(self.classes, shares, strict=True)]
+        weights = [self.numbers(np.nan_to_num(share * self.weight[node])) for share in shares]
+        labels = [likeliest(names, share) for names, share in zip(self.classes, shares, strict=True)]
         label = f"class: {listed(labels)}"
         return f"weights: {listed(weights)} {label}" if self.style.show_weights else label
 

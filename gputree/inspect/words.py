@@ -274,6 +274,11 @@ def checked_classes(model: Any, given: Any) -> list[list[str]] | None:
     return [[plain(str(name)) for name in given]]
 
 
+def likeliest(names: Sequence[str], shares: NDArray[np.float64]) -> str:
+    """The class of the largest share, ``null`` of a node that predicts none."""
+    return "null" if np.isnan(shares).any() else names[int(shares.argmax())]
+
+
 def listed(texts: Sequence[str]) -> str:
     """One text as it is, several in brackets."""
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -66,6 +66,10 @@ class BaseTree(Looks, Grower):
         self.fit_info_ = self._fit_info(begin, ready)
         return self
 
+    def _unpruned(self) -> Self:
+        """The same estimator, not fitted, that does not prune."""
+        return clone(self).set_params(ccp_alpha=0.0)  # type: ignore[no-any-return]
+
     def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
         """The tree without what minimal cost-complexity pruning finds too weak."""
         return prune(forest, ready.rows.target.layout.weight(forest.stats.T), self.ccp_alpha)
@@ -73,7 +77,7 @@ class BaseTree(Looks, Grower):
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Bunch:
         """Effective alphas of minimal cost-complexity pruning, and the impurity of the leaves after each step.
 
-        Grows a tree with ``ccp_alpha=0`` on (X, y), which are as in `fit`.
+        Grows a tree without pruning on (X, y), which are as in `fit`.
 
         Returns
         -------
@@ -84,9 +88,15 @@ class BaseTree(Looks, Grower):
         ----------
         Breiman, Friedman, Olshen and Stone (1984), "Classification and Regression Trees", section 3.3.
         """
-        model = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        model = self._unpruned().fit(X, y, sample_weight)
         path = cost_complexity_path(model.forest_, model.layout_.weight(model.forest_.stats.T))
         return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
+
+    @property
+    def _values(self) -> NDArray[np.float64]:
+        """What nodes are shown with (N, values): their shares of classes or means; NaN: nothing."""
+        values: NDArray[np.float64] = self.forest_.value
+        return values
 
     @property
     def tree_(self) -> TreeView:

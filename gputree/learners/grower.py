@@ -98,6 +98,7 @@ class Grower(BaseEstimator):
     _criteria: ClassVar[tuple[str, ...]]
     n_jobs: int | None = None  # threads, where a class has no such parameter
     _saved: ClassVar[tuple[str, ...]] = ()  # what a model file keeps of a fit beside the trees, where there is any
+    _integers_are_names: ClassVar[bool] = False  # whether a column of integers holds categories
     _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
 
     def _fit_info(self, begin: float, ready: Prepared) -> FitInfo:
@@ -118,7 +119,7 @@ class Grower(BaseEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Validate: everything that growth needs."""
         self._check_parameters()
-        matrix, self.schema_ = read_fit(self, X)
+        matrix, self.schema_ = self._table(X)
         labels = self._read_target(y, matrix.shape[0])
         weight = self._weights(labels, sample_weight, matrix.shape[0])
         criterion = CRITERIA[self.criterion]
@@ -126,6 +127,10 @@ class Grower(BaseEstimator):
         recipe = self._recipe(criterion, rows, self.schema_)
         backend = choose(self.device, self._cells(rows), near(rows.X), self.n_jobs)
         return Prepared(backend, recipe, rows)
+
+    def _table(self, X: Any) -> tuple[Any, Schema]:
+        """X of a fit as floats (n, F), and what its columns are."""
+        return read_fit(self, X)
 
     def _cells(self, rows: Rows) -> int:
         """How much work a fit is: rows x columns x trees."""
