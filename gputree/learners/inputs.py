@@ -78,6 +78,8 @@ def named_integers(model: Any, X: Any) -> NDArray[Any] | None:
     if not model._integers_are_names or issparse(X) or isinstance(X, np.ma.MaskedArray):
         return None
     array = np.asarray(X)
+    if array.dtype == object:
+        array = np.array(array.tolist())
     return array if array.dtype.kind in "biu" else None
 
 
