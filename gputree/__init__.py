@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gputree.inspect.graphviz import export_graphviz
     from gputree.inspect.html import tree_html
     from gputree.inspect.plot import plot_tree
+    from gputree.inspect.rules import rules
     from gputree.inspect.split_table import split_table
     from gputree.inspect.text import export_text
     from gputree.io import load, save
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from gputree.learners.isolation import IsolationForest
     from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
     from gputree.learners.random_target import RandomTreesEmbedding
+    from gputree.learners.rule_set import RuleSet
     from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 _HOMES = {
@@ -41,6 +43,8 @@ _HOMES = {
     "load": "gputree.io",
     "plot_oob_errors": "gputree.inspect.curves",
     "plot_tree": "gputree.inspect.plot",
+    "rules": "gputree.inspect.rules",
+    "RuleSet": "gputree.learners.rule_set",
     "save": "gputree.io",
     "split_table": "gputree.inspect.split_table",
     "to_sklearn": "gputree.inspect.convert",
@@ -60,6 +64,7 @@ __all__ = [
     "RandomForestClassifier",
     "RandomForestRegressor",
     "RandomTreesEmbedding",
+    "RuleSet",
     "datasets",
     "export_dict",
     "export_graphviz",
@@ -69,6 +74,7 @@ __all__ = [
     "load",
     "plot_oob_errors",
     "plot_tree",
+    "rules",
     "save",
     "split_table",
     "to_sklearn",
