@@ -1,0 +1,242 @@
+"""Which rules of a set are worth their bits, in what order they stand, and what holds where none does.
+
+May import core. Everything here follows Quinlan (1993), "C4.5: Programs for Machine Learning", chapter 5, as revised in
+1994 and 1995 (Quinlan, 1995, "MDL and categorical theories (continued)", ICML).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import lgamma, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.core.conditions import Condition, Interval
+from gputree.core.keys import Stream, draw, mix, unit
+from gputree.core.schema import Kind
+from gputree.engine.rule_pruning import Bits, Cases, size
+
+ALL_SUBSETS = 10  # rules of a class of which all subsets are tried
+STARTS = 11  # of a search among more
+REDUNDANCY = 0.5  # a theory has other wordings that say the same
+IMPOSSIBLE = 1e6
+WORDS = 1024  # of all subsets at a time
+HOPELESS = 0.7  # a rule of a larger error never fires
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A rule while a set is made: conditions (not yet one a column), class, rows that meet it, and pessimistic error."""
+
+    conditions: tuple[Condition, ...]
+    label: int
+    met: Bits
+    error: float
+
+
+def condition_bits(cases: Cases) -> Callable[[Condition], float]:
+    """What a condition costs: which column, and which of its tests."""
+    branch = {feature.name: column_bits(cases, i) for i, feature in enumerate(cases.features)}
+    total = sum(branch.values())
+    share = [b / total for b in branch.values() if b > 0] if total else []
+    column = -sum(p * np.log2(p) for p in share)
+    categories = {feature.name: len(feature.categories) for feature in cases.features}
+
+    def bits(condition: Condition) -> float:
+        several = not isinstance(condition, Interval) and (len(condition.values) != 1 or condition.others)
+        return float(column + (categories[condition.name] if several else branch[condition.name]))
+
+    return bits
+
+
+def column_bits(cases: Cases, i: int) -> float:
+    """Bits of a test of column i: the entropy of its values, or half of what it takes to name a cut, and its side."""
+    x = cases.X[:, i]
+    _, counts = np.unique(x[~np.isnan(x)], return_counts=True)
+    if cases.features[i].kind == Kind.NUMERIC:
+        return 1.0 + float(np.log2(max(counts.size, 1))) / 2.0
+    p = counts / cases.n
+    return float(-(p * np.log2(p)).sum())
+
+
+def log2_factorial(n: int) -> float:
+    """log2(n!)."""
+    return lgamma(n + 1) / log(2.0)
+
+
+def rule_bits(conditions: Sequence[Condition], bits: Callable[[Condition], float]) -> float:
+    """Bits of one rule, whose conditions may stand in any order."""
+    c = len(conditions)
+    return sum(map(bits, conditions)) + float(np.log2(c)) - log2_factorial(c)
+
+
+def biased_bits(n: NDArray[np.float64], e: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bits that tell which e of n cases are exceptions where so many are expected, all (k,)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = expected / n
+        found = -np.where(e > 0, e * np.log2(p), 0.0) - np.where(n > e, (n - e) * np.log2(1.0 - p), 0.0)
+    found = np.where(expected < 1e-6, np.where(e == 0, 0.0, IMPOSSIBLE), found)
+    return np.where(expected >= n, np.where(e == n, 0.0, IMPOSSIBLE), found)
+
+
+def exception_bits(
+    n: int, fired: NDArray[np.int64], wrong: NDArray[np.int64], lost: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Bits of the errors of rules for a class, (k,): cases that they fire for, wrongly so, and those that they miss."""
+    F, fp, fn = (a.astype(np.float64) for a in (fired, wrong, lost))
+    half = 0.5 * (fp + fn)
+    many = biased_bits(F, fp, half) + biased_bits(n - F, fn, fn)
+    few = biased_bits(F, fp, fp) + biased_bits(n - F, fn, half)
+    return np.log2(n) + np.where(F > n / 2, many, few)
+
+
+def worthwhile(rules: Sequence[Candidate], own: Bits, cases: Cases, cost: NDArray[np.float64], key: int) -> list[int]:
+    """The rules of one class that say the most with the fewest bits.
+
+    Parameters
+    ----------
+    rules : sequence of Candidate
+        All for one class.
+    own : bits (words,)
+        The rows of the class.
+    cases : Cases
+        The training rows.
+    cost : float64 array (r,)
+        Bits of each rule.
+    key : int
+        Of the draws of a search among more than ten rules.
+    """
+    met = np.stack([rule.met for rule in rules])
+    if len(rules) <= ALL_SUBSETS:
+        flags = np.arange(2 ** len(rules))[:, None] >> np.arange(len(rules)) & 1
+        order = np.argsort(flags.sum(axis=1), kind="stable")
+        fired, right = subset_counts(met, own)
+        value = total_bits(flags @ cost, flags.sum(axis=1), fired, right, Size(cases.n, int(size(own))))
+        best = order[value[order].argmin()]
+        return np.flatnonzero(flags[best]).tolist()
+    starts = [unit(draw(mix(key, s), Stream.SHUFFLE, np.arange(len(rules)))) < s / (STARTS - 1) for s in range(STARTS)]
+    found = [descent(Search(met, own, cost, Size(cases.n, int(size(own)))), start) for start in starts]
+    return np.flatnonzero(min(found, key=lambda pair: pair[0])[1]).tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Numbers of cases, and of those of the class."""
+
+    cases: int
+    own: int
+
+
+def total_bits(
+    cost: NDArray[np.float64],
+    rules: NDArray[np.int64],
+    fired: NDArray[np.int64],
+    right: NDArray[np.int64],
+    n: Size,
+) -> NDArray[np.float64]:
+    """Bits of subsets (k,) of rules and of their exceptions, from the sums of their costs and their numbers."""
+    orders = np.array([log2_factorial(r) for r in range(int(rules.max(initial=0)) + 1)])[rules]
+    return REDUNDANCY * (cost - orders) + exception_bits(n.cases, fired, fired - right, n.own - right)
+
+
+def subset_counts(met: Bits, own: Bits) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of every subset of rules (r, words), by its bits: the rows that meet one of them, and those of the class."""
+    counts = np.zeros((2, 2 ** len(met)), np.int64)
+    for start in range(0, met.shape[1], WORDS):
+        part, mine = met[:, start : start + WORDS], own[start : start + WORDS]
+        union = np.zeros((1, part.shape[1]), np.uint64)
+        for rule in part:
+            union = np.concatenate([union, union | rule])
+        counts += size(union), size(union & mine)
+    return counts[0], counts[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search for the best subset needs: rows of the rules and of the class, costs, and numbers of cases."""
+
+    met: Bits
+    own: Bits
+    cost: NDArray[np.float64]
+    n: Size
+
+
+def descent(search: Search, chosen: NDArray[np.bool_]) -> tuple[float, NDArray[np.bool_]]:
+    """From a choice of rules (r,), add or drop the one that saves the most bits while some one saves any."""
+    chosen = chosen.copy()
+    best = np.inf
+    while True:
+        value, now = neighbours(search, chosen)
+        best = min(best, now)
+        step = int(value.argmin())
+        if not value[step] < best:
+            return best, chosen
+        best = float(value[step])
+        chosen[step] = ~chosen[step]
+
+
+def neighbours(search: Search, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.float64], float]:
+    """Bits after each rule is added or dropped (r,), and bits now."""
+    once = np.zeros(search.met.shape[1], np.uint64)  # rows that exactly one rule covers
+    some = once.copy()
+    for rule in search.met[chosen]:
+        once = (once & ~rule) | (rule & ~some)
+        some |= rule
+    changed = np.where(chosen[:, None], search.met & once, search.met & ~some)
+    sign = np.append(np.where(chosen, -1, 1), 0)
+    counts = [
+        np.append(size(changed & mask), 0) * sign + int(size(some & mask)) for mask in (~np.uint64(0), search.own)
+    ]
+    cost = np.append(search.cost, 0.0) * sign + float(search.cost[chosen].sum())
+    value = total_bits(cost, sign + int(chosen.sum()), counts[0], counts[1], search.n)
+    return value[:-1], float(value[-1])
+
+
+def in_order(rules: Sequence[Candidate], cases: Cases) -> list[Candidate]:
+    """Class by class, that whose rules are wrong on the fewest rows left comes next; inside by pessimistic error."""
+    classes = cases.classes()
+    left = np.full(classes.shape[1], ~np.uint64(0))
+    groups = {c: [rule for rule in rules if rule.label == c] for c in sorted({rule.label for rule in rules})}
+    covered = {c: np.bitwise_or.reduce([rule.met for rule in own]) for c, own in groups.items()}
+    found: list[Candidate] = []
+    while groups:
+        wrong = {c: int(size(covered[c] & left & ~classes[c])) for c in groups}
+        best = min(wrong, key=lambda c: wrong[c])
+        found += sorted(groups.pop(best), key=lambda rule: rule.error)
+        left &= ~covered[best]
+    return found
+
+
+def default_label(rules: Sequence[Candidate], cases: Cases) -> int:
+    """The class of most rows that meet no rule; among equals the more frequent one, then the first."""
+    classes = cases.classes()
+    covered = np.zeros(classes.shape[1], np.uint64)
+    for rule in rules:
+        covered |= rule.met
+    left, every = size(classes & ~covered).tolist(), size(classes).tolist()
+    return max(range(len(every)), key=lambda c: (left[c], every[c], -c))
+
+
+def polished(rules: Sequence[Candidate], default: int, cases: Cases) -> list[Candidate]:
+    """The ordered list without rules that what follows them would do better."""
+    kept = [rule for rule in rules if rule.error <= HOPELESS]
+    classes = cases.classes()
+    while True:
+        worse = next((i for i in range(len(kept)) if is_worse(kept, i, default, classes)), None)
+        if worse is None:
+            return kept
+        del kept[worse]
+
+
+def is_worse(rules: Sequence[Candidate], i: int, default: int, classes: Bits) -> bool:
+    """Whether the next rule that holds, or the default, is right more often on the rows that rule i decides."""
+    mine = rules[i].met.copy()
+    for rule in rules[:i]:
+        mine &= ~rule.met
+    right, left, instead = int(size(mine & classes[rules[i].label])), mine, 0
+    for rule in rules[i + 1 :]:
+        instead += int(size(left & rule.met & classes[rule.label]))
+        left = left & ~rule.met
+    return instead + int(size(left & classes[default])) > right
