@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gputree.inspect.split_table import split_table
     from gputree.inspect.text import export_text
     from gputree.io import load, save
+    from gputree.learners.c45 import C45Classifier
     from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
     from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
     from gputree.learners.isolation import IsolationForest
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 _HOMES = {
+    "C45Classifier": "gputree.learners.c45",
     "RandomForestRegressor": "gputree.learners.random_forest",
     "RandomForestClassifier": "gputree.learners.random_forest",
     "ExtraTreesRegressor": "gputree.learners.extra_forest",
@@ -54,6 +56,7 @@ _HOMES = {
 _MODULES = ("datasets", "impurity")
 
 __all__ = [
+    "C45Classifier",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",

@@ -10,6 +10,7 @@
 enum { GT_COUNTS = 0, GT_RAW_SUMS = 1, GT_CENTRED_SUMS = 2 };  // criteria.TargetKind
 enum { GT_LEAF = 0, GT_TEST = 1, GT_LOOKUP = 3 };              // forest.Test
 enum { GT_NOT_MET = -1 };                                      // splits.NOT_MET
+enum { GT_STAY = 65534 };                                      // forest.STAY
 enum { GT_PER_WORD = 4 };                                      // codes in a word of a record
 enum { GT_NOWHERE = -0x7FFFFFFF - 1 };                         // the place of no feature
 

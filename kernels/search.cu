@@ -271,6 +271,7 @@ extern "C" __global__ void __launch_bounds__(128, 5)
                     int outputs, const int* sizes, const double* scales, const gt_i64* mean,
                     const gt_i64* stats, const gt_i64* weight, const double* own, const double* cancels,
                     gt_i64 min_rows, gt_i64 min_weight, int positive, gt_i64 max_branches, int two_branches,
+                    int least_met,           // branches with rows
                     const gt_i64* declared,  // IN (F,) categories declared
                     GtBest* best) {          // OUT (k * m,) zeros before
     for (gt_i64 pair = GT_WARP; pair < (gt_i64)k * m; pair += GT_WARPS) {
@@ -313,7 +314,7 @@ extern "C" __global__ void __launch_bounds__(128, 5)
         }
         const bool missing = view.code_at(0) == GT_MISSING && view.weight(0, sizes[0]) > 0;
         const gt_i64 count = declared[f] > 0 ? declared[f] + missing : met;
-        fine &= met >= 2 && (count == 2 || !two_branches) && (max_branches < 0 || count <= max_branches);
+        fine &= met >= least_met && count >= 2 && (count == 2 || !two_branches) && (max_branches < 0 || count <= max_branches);
         if (!__all_sync(GT_EVERYONE, fine) || GT_LANE != 0) continue;
         best[pair] = {gt_grid(gt_final(gain, info, N), cancels[s]), gain, 0.0, f, GT_LOOKUP, 0,
                       missing ? (int)count - 1 : GT_NOT_MET, (int)count, 0};

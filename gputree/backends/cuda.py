@@ -25,7 +25,7 @@ from gputree.backends.gpu.search import Searcher
 from gputree.backends.gpu.shard import DeviceShard
 from gputree.backends.gpu.tables import Chunk, chunks
 from gputree.backends.oracle import Oracle
-from gputree.backends.protocol import CodeSpec, DeviceError, Subtrees, Work
+from gputree.backends.protocol import CodeSpec, DeviceError, Subtrees, Work, refuse_spread
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
@@ -121,6 +121,7 @@ class Cuda:
 
     def search(self, table: Table, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """The best test of every slot, or with ``turn=None`` of every slot and feature."""
+        refuse_spread("cuda", search)
         k, m = table.features.shape
         width = m if turn is None else 1
         tests, lookups, first = [], [], 0

@@ -36,7 +36,7 @@ from gputree.backends.cpu.host import (
 from gputree.backends.cpu.module import load_module
 from gputree.backends.oracle import Oracle, dense
 from gputree.backends.oracle import Table as OracleTable
-from gputree.backends.protocol import CodeSpec, Subtrees
+from gputree.backends.protocol import CodeSpec, Subtrees, refuse_spread
 from gputree.backends.shard import Codes, Shard
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
@@ -229,6 +229,7 @@ class Jit(Oracle):
 
     def search(self, table: OracleTable, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """Count and search some features of a slot at a time."""
+        refuse_spread(self.name, search)
         shard = table.shard
         features = np.array(table.features, order="C")  # Numba would compile once more for other arrays
         k, m = features.shape

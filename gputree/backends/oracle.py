@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cells import Cells, Entries, count_cells
+from gputree.backends.nodes import Found, Lookup, Nodes, blank
 from gputree.backends.protocol import CodeSpec, Subtrees, Work
-from gputree.backends.scan import Found, Lookup, Nodes, blank, scan_cells
+from gputree.backends.scan import scan_cells
 from gputree.backends.shard import Codes, Shard
+from gputree.backends.spread import is_spread, spread_rows
 from gputree.backends.walk import walk
 from gputree.core.bags import Bags, listed
 from gputree.core.criteria import Criterion
-from gputree.core.forest import Forest, Test, ranges
+from gputree.core.forest import SPREAD, Forest, Test, ranges
 from gputree.core.schema import Book, Cuts, Kind, category_cuts, numeric_cuts
 from gputree.core.splits import TEST, Candidates, Growth, Search, Slots, Splits
 from gputree.core.summary import order_free_sums
@@ -168,10 +170,20 @@ class Oracle:
         """Sum the rows of every branch."""
         entries = Entries.of(shard, splits.node)
         branch = branches(shard, splits, entries.seg, entries.row)
+        if is_spread(splits):
+            spread = spread_rows(shard, splits, branch)
+            shard.spread = splits, spread
+            entries, branch = entries.shared(spread.source, spread.share), spread.branch
         return entries.add_up(branch, int(splits.n_branches.sum()))
 
     def partition(self, shard: Shard, splits: Splits, children: NDArray[np.int32]) -> None:
-        """Sort the rows of the split nodes by branch, keeping their order inside a branch."""
+        """Sort the rows of the split nodes by branch, keeping their order inside a branch.
+
+        Where rows are spread, the rows of all other nodes are dropped: they are closed, for growth is level by level.
+        """
+        if is_spread(splits):
+            self.partition_spread(shard, splits, children)
+            return
         seg, row = shard.segments(splits.node)
         branch = branches(shard, splits, seg, row)
         counts = np.bincount(branch, minlength=children.size)
@@ -183,7 +195,21 @@ class Oracle:
         shard.rows[place] = row[order]
         if shard.times is not None:
             shard.times[place] = shard.times[place][order]
+        if shard.share is not None:
+            shard.share[place] = shard.share[place][order]
         shard.place(children, inside + shift, inside + shift + counts)
+
+    def partition_spread(self, shard: Shard, splits: Splits, children: NDArray[np.int32]) -> None:
+        """Hold nothing but the rows of the branches, one branch after another."""
+        if shard.spread is None or shard.spread[0] is not splits:
+            self.children(shard, splits)
+        assert shard.spread is not None
+        found, shard.spread = shard.spread[1], None
+        order = np.argsort(found.branch, kind="stable")
+        place = ranges(shard.start[splits.node], shard.size(splits.node))
+        shard.keep(place[found.source[order]], found.share[order])
+        ends = np.cumsum(np.bincount(found.branch, minlength=children.size))
+        shard.place(children, np.concatenate([[0], ends[:-1]]), ends)
 
     def extent(self, shard: Shard, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Min and max of y."""
@@ -260,7 +286,10 @@ def dense(block: Any) -> NDArray[Any]:
 
 
 def branches(shard: Shard, splits: Splits, seg: NDArray[np.int64], row: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Number of the branch of every row of the split nodes, counted over all splits; seg is the place of its split."""
+    """Number of the branch of every row of the split nodes, counted over all splits; seg is the place of its split.
+
+    -1 for rows that are spread.
+    """
     code = np.empty(seg.size, np.int64)
     feature = splits.feature[seg]
     for f in np.unique(splits.feature):
@@ -274,7 +303,8 @@ def branches(shard: Shard, splits: Splits, seg: NDArray[np.int64], row: NDArray[
     missing = code == 0
     if missing.any():
         branch[missing] = splits.missing[seg[missing]]
-    return branch + (np.cumsum(splits.n_branches) - splits.n_branches)[seg]
+    numbers = branch + (np.cumsum(splits.n_branches) - splits.n_branches)[seg]
+    return np.where(branch == SPREAD, -1, numbers) if is_spread(splits) else numbers
 
 
 def candidates(best: Found, features: NDArray[np.int32], lookups: list[Lookup]) -> Candidates:

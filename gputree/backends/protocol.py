@@ -16,7 +16,7 @@ from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Grown
 from gputree.core.schema import Cuts, Schema
-from gputree.core.splits import Candidates, Growth, Search, Slots, Splits
+from gputree.core.splits import Candidates, Growth, Missing, Search, Slots, Splits
 from gputree.core.target import Target
 
 
@@ -69,6 +69,21 @@ class Subtrees:
     born: Grown
 
 
+def refuse_spread(name: str, search: Search) -> None:
+    """Refuse recipes that a backend does not know: rows to spread, cuts that pay for their number.
+
+    Raises
+    ------
+    DeviceError
+        If the recipe is one of them.
+    """
+    if search.missing is Missing.SPREAD or search.cuts is not None:
+        raise DeviceError(
+            f"device={name!r} does not grow trees that spread rows with missing values over several branches, as C4.5 "
+            "does; use device='numpy', or 'auto', which takes it"
+        )
+
+
 class Backend(Protocol):
     """The methods of a backend. k slots, m features a slot, C channels, O outputs."""
 
@@ -102,7 +117,8 @@ class Backend(Protocol):
     def search(self, table: TABLE, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """Best test of every slot and feature (k, m).
 
-        With ``turn`` a backend may keep only what `core.splits.choose` would take with that turn, (k, 1).
+        With ``turn`` a backend may keep only what `core.splits.choose` would take with that turn, (k, 1). Of numeric
+        columns with `Search.cuts` the gain is what is left of it.
         """
 
     def finish_rows(self, shard: SHARD) -> int:
@@ -115,10 +131,16 @@ class Backend(Protocol):
         """
 
     def children(self, shard: SHARD, splits: Splits) -> NDArray[np.int64]:
-        """Channels i8 (C, sum of n_branches) of the branches, split by split."""
+        """Channels i8 (C, sum of n_branches) of the branches, split by split.
+
+        Where `Splits.missing` is SPREAD, rows with a missing value go to several, see `backends.spread`.
+        """
 
     def partition(self, shard: SHARD, splits: Splits, children: NDArray[np.int32]) -> None:
-        """Regroup rows by branch. children i4 (sum of n_branches,): the new node of every branch."""
+        """Regroup rows by branch. children i4 (sum of n_branches,): the new node of every branch.
+
+        Where rows are spread, those of all nodes that are not split are dropped.
+        """
 
     def extent(self, shard: SHARD, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Min and max of target.sums.y in nodes i4 (k,) -> f8 (k, O, 2); 0 for counts and in empty nodes."""

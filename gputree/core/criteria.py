@@ -100,6 +100,10 @@ class Criterion(ABC):
         X is the output's only channel where `needs` names sums, any channel otherwise.
         """
 
+    def gain_scale(self, N: Scalar, X: Scalar) -> Scalar:
+        """Return the same for the gain before `final`."""
+        return self.scale(N, X)
+
     def impurity(self, X: FloatArray, N: FloatArray) -> FloatArray:
         """Return the impurity of nodes as users see it, from counts: Gini's for criteria that have none.
 
@@ -187,6 +191,9 @@ class GainRatio(Entropy):
 
     def scale(self, N: Scalar, X: Scalar) -> Scalar:
         return constant(1.0, N)
+
+    def gain_scale(self, N: Scalar, X: Scalar) -> Scalar:
+        return super().scale(N, X)
 
 
 @dataclass(frozen=True)

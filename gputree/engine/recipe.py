@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from gputree.core.splits import Search, Stop
-from gputree.engine.sampling import Sampler
+from gputree.core.forest import SPREAD, STAY
+from gputree.core.splits import Gate, Missing, Search, Stop
+from gputree.engine.sampling import FeatureDraws, Sampler
 
 TABLE_BYTES = 1 << 28
 
@@ -20,10 +21,28 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that the growth loop needs to know of a learner."""
+    """Everything that the growth loop needs to know of a learner.
+
+    ``stay``: values that a test has no branch for end at its node, and do not follow the child of larger weight.
+    ``gate``: what else a test must pass to be chosen.
+    """
 
     search: Search
     stop: Stop = field(default_factory=Stop)
     order: Order = Order.LEVEL
     sampler: Sampler = field(default_factory=Sampler)
     table_bytes: int = TABLE_BYTES
+    stay: bool = False
+    gate: Gate | None = None
+
+    @property
+    def elsewhere(self) -> int | None:
+        """Where a test sends the values that it has no branch for, None for the child of larger weight."""
+        return SPREAD if self.search.missing is Missing.SPREAD else STAY if self.stay else None
+
+    @property
+    def plain(self) -> bool:
+        """Whether a node depends on nothing but its rows, and its test is the best score: subtrees may grow alone."""
+        rules = self.search.missing is Missing.BRANCH and self.search.cuts is None and self.gate is None
+        draws = self.sampler.feature_draws is FeatureDraws.CONTINUE and not self.sampler.once
+        return rules and draws and self.order is Order.LEVEL

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.families import Family, known_branches
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import STAY, Forest, Test
 from gputree.core.schema import MAX_CODES, Feature, Kind, Schema
 from gputree.core.target import Layout
 
@@ -162,10 +162,10 @@ def check_tests(forest: Forest, schema: Schema) -> None:
     fits = np.where(schema.kinds[feature] == Kind.CATEGORICAL, lookup | alone, ~lookup)
     expect(fits.all(), "a test does not fit the kind of its column")
     expect((low[lookup] == 0).all(), "a lookup has low other than 0")
-    for name in ("missing", "unseen"):
-        expect(
-            (getattr(forest, name)[inner] < forest.n_children[inner]).all(), f"{name} names a branch that is not there"
-        )
+    for name, may_stay in (("missing", forest.met_missing[inner] == 0), ("unseen", lookup)):
+        branch = getattr(forest, name)[inner]
+        there = (branch < forest.n_children[inner]) | ((branch == STAY) & may_stay)
+        expect(there.all(), f"{name} names a branch that is not there")
     expect((forest.met_missing <= 1).all(), "met_missing is neither 0 nor 1")
     asks = (forest.met_missing[inner] == 1) & (forest.missing[inner] == 1)
     expect(asks[alone].all(), "a threshold is infinite where the test does not ask whether a value is missing")
@@ -230,13 +230,15 @@ def check_branches(forest: Forest, layout: Layout, family: Family) -> None:
     expect(taken.all(), "no value leads to a branch")
     weight, rows = layout.weight(forest.stats.T), layout.count(forest.stats.T)
     unmet = forest.met_missing[inner] == 0
+    missing = forest.missing[inner]
     expect(
-        (forest.missing[inner] == family.largest(weight))[unmet].all(),
+        ((missing == family.largest(weight)) | (missing == STAY))[unmet].all(),
         "missing is not the child of larger weight where no row was missing",
     )
     heaviest = family.largest(np.where(known, weight, -1))
     unseen = forest.unseen[inner]
-    expect(((unseen == heaviest) | (unseen == family.largest(rows))).all(), "unseen is not the child of larger weight")
+    fits = (unseen == heaviest) | (unseen == family.largest(rows)) | (unseen == STAY)
+    expect(fits.all(), "unseen is not the child of larger weight")
 
 
 def check_values(forest: Forest, layout: Layout, family: Family, clipped: bool) -> None:

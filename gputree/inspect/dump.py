@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 import gputree
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import STAY, Forest, Test
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.inspect.words import require_tree
 from gputree.learners.view import decreases
@@ -63,7 +63,7 @@ def trees_to_dataframe(model: Any, library: FrameLibrary | None = None) -> Any:
         - ``Children`` (text): IDs of the children in branch order, with blanks between. ``Missing`` (text): ID of the
           child that takes missing values. ``Unseen`` (text): of a test of categories, ID of the child that takes those
           which it does not list. ``MetMissing`` (bool): whether training rows were missing here; if not, ``Missing``
-          is the child of larger weight.
+          is the child of larger weight. A value may also end at the node: then it is the ID of the node itself.
         - ``Gain`` (float): impurity of the node less that of its children, by their shares of the whole weight: what
           ``feature_importances_`` adds up. ``Score`` (float): what the criterion gave the test. Both 0 in leaves.
         - ``Impurity`` (float). ``Rows`` (int): training rows of positive weight. ``Weight`` (float): their weight.
@@ -140,7 +140,7 @@ def export_dict(model: Any) -> dict[str, Any]:
           - ``"threshold"``: the first child takes x <= ``threshold`` in float64, the second all other numbers;
           - ``"known"``: the first takes known values, the second missing ones;
           - ``"categories"``: ``categories`` has for each child the list of those that take it; all others take
-            ``unseen`` (number of a child).
+            ``unseen`` (number of a child). ``missing`` and ``unseen`` may be the node itself, where such a value ends.
 
     Raises
     ------
@@ -260,7 +260,9 @@ def question_columns(nodes: Nodes) -> Columns:
     forest, ids, names = nodes.forest, node_ids(nodes.forest), nodes.schema.names
     kind, feature = nodes.kind.tolist(), forest.feature.tolist()
     first, count = forest.first_child.tolist(), forest.n_children.tolist()
-    missing, unseen = forest.missing.tolist(), forest.unseen.tolist()
+    missing, unseen = (
+        list(map(end, own.tolist(), range(forest.n_nodes), first)) for own in (forest.missing, forest.unseen)
+    )
     named = nodes.schema.kinds == Kind.CATEGORICAL
     lists = [nodes.lists(i) if k == Ask.CATEGORIES else None for i, k in enumerate(kind)]
     return {
@@ -269,10 +271,8 @@ def question_columns(nodes: Nodes) -> Columns:
         "Split": np.where(nodes.kind == Ask.THRESHOLD, forest.low, np.nan),
         "Categories": [None if own is None else json.dumps(own, ensure_ascii=False) for own in lists],
         "Children": [" ".join(ids[f : f + n]) if n else None for f, n in zip(first, count, strict=True)],
-        "Missing": [ids[f + m] if k else None for k, f, m in zip(kind, first, missing, strict=True)],
-        "Unseen": [
-            ids[f + u] if k and named[j] else None for k, j, f, u in zip(kind, feature, first, unseen, strict=True)
-        ],
+        "Missing": [ids[m] if k else None for k, m in zip(kind, missing, strict=True)],
+        "Unseen": [ids[u] if k and named[j] else None for k, j, u in zip(kind, feature, unseen, strict=True)],
         "MetMissing": forest.met_missing.astype(bool),
     }
 
@@ -334,14 +334,19 @@ def question_entry(nodes: Nodes, i: int) -> dict[str, Any]:
         entry["categories"] = nodes.lists(i)
     entry |= {
         "children": list(range(first, first + int(forest.n_children[i]))),
-        "missing": first + int(forest.missing[i]),
+        "missing": end(int(forest.missing[i]), i, first),
         "met_missing": bool(forest.met_missing[i]),
         "gain": plain(float(nodes.gain[i])),
         "score": plain(float(forest.score[i])),
     }
     if kind == Ask.CATEGORIES:
-        entry["unseen"] = first + int(forest.unseen[i])
+        entry["unseen"] = end(int(forest.unseen[i]), i, first)
     return entry
+
+
+def end(branch: int, node: int, first_child: int) -> int:
+    """The node to which a branch leads: a child, or the node itself."""
+    return node if branch == STAY else first_child + branch
 
 
 def feature_entry(feature: Feature) -> dict[str, Any]:

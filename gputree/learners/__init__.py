@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gputree.learners.c45 import C45Classifier
 from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
 from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
 from gputree.learners.isolation import IsolationForest
@@ -22,5 +23,6 @@ MODELS: dict[str, Any] = ESTIMATORS | {  # what a model file may hold
         ExtraTreesRegressor,
         RandomTreesEmbedding,
         IsolationForest,
+        C45Classifier,
     )
 }

@@ -244,7 +244,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
 
     def _growing(self, ready: Prepared, watch: Watch | None) -> Callable[[range], Forest]:
         """What grows the trees of some numbers together."""
-        backend, target, recipe, codes = ready.backend, ready.rows.target, ready.recipe, self._codes(ready)
+        backend, target, recipe, codes = ready.backend, ready.rows.target, ready.recipe, self._codes(ready)[0]
 
         def grown(trees: range) -> Forest:
             own = replace(recipe, sampler=replace(recipe.sampler, first=trees[0], n_trees=len(trees)))

@@ -24,7 +24,7 @@ from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
 from gputree.core.packed import Meaning, pack, unpack
-from gputree.core.schema import ALL_CODES, Schema
+from gputree.core.schema import ALL_CODES, Cuts, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Stop
 from gputree.core.target import Target
 from gputree.engine.grow import Watch, grow
@@ -142,13 +142,19 @@ class Grower(BaseEstimator):
 
     def _grown(self, ready: Prepared, seed: int, watch: Watch | None) -> Forest:
         """Encode and grow."""
-        return grow(ready.backend, self._codes(ready), ready.rows.target, ready.recipe, seed, watch)
+        codes, cuts = self._codes(ready)
+        return self._placed(grow(ready.backend, codes, ready.rows.target, ready.recipe, seed, watch), cuts)
 
-    def _codes(self, ready: Prepared) -> Codes:
-        """Codes of the rows, on the backend's side."""
+    def _placed(self, forest: Forest, cuts: tuple[Cuts, ...]) -> Forest:
+        """The forest with its thresholds where the learner wants them; here between two values."""
+        return forest
+
+    def _codes(self, ready: Prepared) -> tuple[Codes, tuple[Cuts, ...]]:
+        """Codes of the rows, on the backend's side, and what they mean."""
         backend, rows = ready.backend, ready.rows
         X = rows.X if backend.device != "cpu" else to_host(rows.X)
-        return backend.encode(X, self._edges(backend, replace(rows, X=X), self.schema_))
+        cuts = self._edges(backend, replace(rows, X=X), self.schema_)
+        return backend.encode(X, cuts), cuts
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""
@@ -184,7 +190,7 @@ class Grower(BaseEstimator):
         units = target.weights.units
         return Rows(X, target, X.shape[0], X.shape[0] if units is None else int(units.sum()))
 
-    def _edges(self, backend: Backend, rows: Rows, schema: Schema) -> Any:
+    def _edges(self, backend: Backend, rows: Rows, schema: Schema) -> tuple[Cuts, ...]:
         """Codes of the columns, from all rows."""
         most = ALL_CODES if self.max_bins is None else None if self.max_bins == "auto" else int(self.max_bins)
         return backend.edges(rows.X, CodeSpec(schema, most), rows.target.weights.units)

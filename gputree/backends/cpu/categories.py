@@ -87,7 +87,7 @@ def search_branches(job: Job, node: Node, feature: int, table: NDArray[int64], c
     missing = 1 if scratch.code[0] == 0 else 0
     declared = job.meaning.declared[feature]
     count = declared + missing if declared > 0 else cells
-    if cells < 2 or (TWO_BRANCHES and count != 2) or (0 < rules.max_branches < count):
+    if cells < rules.least_met or count < 2 or (TWO_BRANCHES and count != 2) or (0 < rules.max_branches < count):
         return
     if not branches_allowed(job, table, cells):
         return

@@ -11,9 +11,9 @@ from gputree.backends.cpu.cells import DENSE, WORD
 from gputree.backends.cpu.finish import DEPTH, FIRST, PARENT, STATS, STOP
 from gputree.backends.cpu.records import Layout as Layout_
 from gputree.backends.cpu.walk import LOOKUP_BIT, Tests
+from gputree.backends.nodes import blank
 from gputree.backends.oracle import candidates
 from gputree.backends.protocol import Subtrees
-from gputree.backends.scan import blank
 from gputree.backends.shard import Codes, Shard
 from gputree.core.criteria import TargetKind
 from gputree.core.forest import Forest, Grown, Test
@@ -85,11 +85,13 @@ def rules_of(growth: Growth, layout: Layout) -> tuple[Any, ...]:
         limits.min_weight,
         limits.max_branches or 0,
         limits.missing_alone,
+        limits.least_met,
         by_mean,
         turn,
         np.iinfo(np.int64).max if stop.max_depth is None else stop.max_depth,
         stop.min_rows,
         float(stop.min_gain),
+        float(stop.above),
     )
 
 

@@ -62,11 +62,13 @@ class Rules:
     min_weight: int
     max_branches: int  # 0 for any number
     missing_alone: bool  # whether missing against known values is a test
+    least_met: int  # branches with rows of a test with a branch for each category
     by_mean: bool  # whether one number tells the target of a category
     turn: int  # features tried at a time
     max_depth: int
     stop_rows: int
     min_gain: float
+    above: float
 
 
 @record

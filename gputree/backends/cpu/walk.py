@@ -10,9 +10,11 @@ from numpy import float64, int32, int64, uint16, uint32
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.marks import entry, float_of, kernel
+from gputree.core.forest import STAY
 
 BLOCK_ROWS = 1024  # that walk down a tree together, which then stays in cache
 LOOKUP_BIT = 1 << 30  # of the feature
+_STAY = int(STAY)
 _FEATURE = LOOKUP_BIT - 1
 
 
@@ -67,6 +69,8 @@ def walk_block(tests: Tests, root: int, X: NDArray[Any], leaf: NDArray[uint32], 
                 branch = category_branch(tests, at, x)
             else:
                 branch = int64(not (x <= float_of(tests.node[at, 0])))
+            if branch == _STAY:
+                continue
             child = uint32((link >> 32) + branch)
             leaf[i] = child
             waiting[left] = i

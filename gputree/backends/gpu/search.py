@@ -162,7 +162,8 @@ class Searcher:
         most = -1 if search.limits.max_branches is None else min(search.limits.max_branches, MOST_BRANCHES)
         args = (
             *(*self.where(cells), mean, self.stats, weight, own, cancels, *self.limits(), *longs(most)),
-            *(*ints(search.criterion.two_branches), self.chunk.shard.codes.on_device.declared, self.best),
+            *ints(search.criterion.two_branches, search.limits.least_met),
+            *(self.chunk.shard.codes.on_device.declared, self.best),
         )
         kernel = driver.kernel("search", "search_branches", self.flavour)
         launch_warps(driver, kernel, len(self.chunk.slots) * self.chunk.m, args)
