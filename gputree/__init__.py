@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gputree.inspect.text import export_text
     from gputree.io import load, save
     from gputree.learners.c45 import C45Classifier
+    from gputree.learners.c45_rules import C45Rules
     from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
     from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
     from gputree.learners.isolation import IsolationForest
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "C45Classifier": "gputree.learners.c45",
+    "C45Rules": "gputree.learners.c45_rules",
     "RandomForestRegressor": "gputree.learners.random_forest",
     "RandomForestClassifier": "gputree.learners.random_forest",
     "ExtraTreesRegressor": "gputree.learners.extra_forest",
@@ -57,6 +59,7 @@ _MODULES = ("datasets", "impurity")
 
 __all__ = [
     "C45Classifier",
+    "C45Rules",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",

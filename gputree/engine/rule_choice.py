@@ -219,19 +219,19 @@ def default_label(rules: Sequence[Candidate], cases: Cases) -> int:
     return max(range(len(every)), key=lambda c: (left[c], every[c], -c))
 
 
-def polished(rules: Sequence[Candidate], default: int, cases: Cases) -> list[Candidate]:
-    """The ordered list without rules that what follows them would do better."""
+def polished(rules: Sequence[Candidate], default: int, cases: Cases, margin: int = 1) -> list[Candidate]:
+    """The ordered list without rules in whose place what follows them would be right on so many rows more, or more."""
     kept = [rule for rule in rules if rule.error <= HOPELESS]
     classes = cases.classes()
     while True:
-        worse = next((i for i in range(len(kept)) if is_worse(kept, i, default, classes)), None)
+        worse = next((i for i in range(len(kept)) if lost_by(kept, i, default, classes) >= margin), None)
         if worse is None:
             return kept
         del kept[worse]
 
 
-def is_worse(rules: Sequence[Candidate], i: int, default: int, classes: Bits) -> bool:
-    """Whether the next rule that holds, or the default, is right more often on the rows that rule i decides."""
+def lost_by(rules: Sequence[Candidate], i: int, default: int, classes: Bits) -> int:
+    """On how many rows more than rule i the next rule that holds, or the default, is right, of those that i decides."""
     mine = rules[i].met.copy()
     for rule in rules[:i]:
         mine &= ~rule.met
@@ -239,4 +239,4 @@ def is_worse(rules: Sequence[Candidate], i: int, default: int, classes: Bits) ->
     for rule in rules[i + 1 :]:
         instead += int(size(left & rule.met & classes[rule.label]))
         left = left & ~rule.met
-    return instead + int(size(left & classes[default])) > right
+    return instead + int(size(left & classes[default])) - right

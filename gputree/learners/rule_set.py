@@ -124,9 +124,7 @@ class RuleSet(RuleLooks):
         ValueError
             If a row meets no rule and there is no default; if X lacks a column.
         """
-        if self.conflict == "vote":
-            return self.classes_[self._shares(X).argmax(axis=1)]
-        return self._outcomes()[self._decided(X)]
+        return self._labels(self._read(X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class shares of every row, float64 (n_rows, n_classes).
@@ -139,22 +137,22 @@ class RuleSet(RuleLooks):
         ValueError
             If the rules predict numbers; if a row meets no rule and there is no default.
         """
-        return self._shares(X)
+        return self._shares(self._read(X))
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """The first rule that every row meets, int64 (n_rows,); -1 for the default."""
-        return np.concatenate([np.zeros(0, np.int64), *(self._bits.first(block) for block in self._blocks(X))])
+        return self._first(self._read(X))
 
     def matches(self, X: Any) -> NDArray[np.bool_]:
         """Whether rows meet the rules, bool (n_rows, n_rules)."""
-        return np.concatenate([np.zeros((0, len(self)), bool), *(self._bits.met(block) for block in self._blocks(X))])
+        return np.concatenate([np.zeros((0, len(self)), bool), *map(self._bits.met, blocks(self._read(X)))])
 
     def conflicts(self, X: Any) -> NDArray[np.bool_]:
         """Rows that meet rules of different outcomes, bool (n_rows,)."""
         outcomes = [rule.outcome for rule in self.rules]
         groups = {outcome: [o == outcome for o in outcomes] for outcome in outcomes}
         found = [np.zeros(0, bool)]
-        for block in self._blocks(X):
+        for block in blocks(self._read(X)):
             met = self._bits.met(block)
             found.append(sum((met[:, own].any(axis=1).astype(int) for own in groups.values()), np.zeros(len(met))) > 1)
         return np.concatenate(found)
@@ -295,16 +293,23 @@ class RuleSet(RuleLooks):
         """Label -> its number."""
         return {label: i for i, label in enumerate(self.classes or ())}
 
-    def _blocks(self, X: Any) -> Iterator[NDArray[Any]]:
-        """The columns that rules ask for, in blocks of rows f4/f8 (n, asked)."""
-        matrix = matrix_of(X, self.features, self._asked)
-        for start in range(0, matrix.shape[0], BLOCK_ROWS):
-            block = matrix[start : start + BLOCK_ROWS]
-            yield block.toarray() if issparse(block) else block
+    def _read(self, X: Any) -> Any:
+        """The columns that rules ask for, f4/f8 (n, asked), dense or csr."""
+        return matrix_of(X, self.features, self._asked)
 
-    def _decided(self, X: Any) -> NDArray[np.int64]:
+    def _labels(self, matrix: Any) -> NDArray[Any]:
+        """What `predict` returns, of the columns that rules ask for."""
+        if self.conflict == "vote":
+            return self.classes_[self._shares(matrix).argmax(axis=1)]
+        return self._outcomes()[self._decided(matrix)]
+
+    def _first(self, matrix: Any) -> NDArray[np.int64]:
+        """What `apply` returns, of the columns that rules ask for."""
+        return np.concatenate([np.zeros(0, np.int64), *map(self._bits.first, blocks(matrix))])
+
+    def _decided(self, matrix: Any) -> NDArray[np.int64]:
         """The rule that decides of every row; -1 for the default, if there is one."""
-        found = self.apply(X)
+        found = self._first(matrix)
         self._need_default(found < 0)
         return found
 
@@ -329,15 +334,15 @@ class RuleSet(RuleLooks):
             return np.array(rule.shares)
         return (np.arange(len(self._places)) == self._places[rule.outcome]).astype(np.float64)
 
-    def _shares(self, X: Any) -> NDArray[np.float64]:
-        """What `predict_proba` returns."""
+    def _shares(self, matrix: Any) -> NDArray[np.float64]:
+        """What `predict_proba` returns, of the columns that rules ask for."""
         if self.classes is None:
             raise ValueError("these rules predict numbers, and have no classes; call predict")
         if self.conflict == "vote":
-            return np.concatenate([np.zeros((0, len(self.classes))), *map(self._votes, self._blocks(X))])
+            return np.concatenate([np.zeros((0, len(self.classes))), *map(self._votes, blocks(matrix))])
         rules = [*self.rules, *([self.default] if self.default else [])]
         table = np.array([self._class_shares(rule) for rule in rules]).reshape(len(rules), len(self.classes))
-        return table[self._decided(X)]
+        return table[self._decided(matrix)]
 
     def _votes(self, block: NDArray[Any]) -> NDArray[np.float64]:
         """Shares of the votes of some rows, added in the order of the rules."""
@@ -368,6 +373,13 @@ class RuleSet(RuleLooks):
     def __getstate__(self) -> dict[str, Any]:
         """What pickle keeps: nothing that follows from the rest."""
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+def blocks(matrix: Any) -> Iterator[NDArray[Any]]:
+    """A matrix (n, k) in blocks of rows, dense."""
+    for start in range(0, matrix.shape[0], BLOCK_ROWS):
+        block = matrix[start : start + BLOCK_ROWS]
+        yield block.toarray() if issparse(block) else block
 
 
 def facts_of(rule: Rule) -> list[tuple[str, Any]]:
