@@ -21,7 +21,7 @@ class Column:
     """What the values of one column allow: code c of it allows the rules whose bits are set in ``allowed[:, c]``.
 
     Numbers are cut at ``cuts`` f8 (k,): code c holds cuts[c-1] < x <= cuts[c]. Categories 0 .. K - 1 have the codes
-    1 .. K, any other value 0 (``cuts`` is None). The last code is that of missing values. ``allowed`` u8 (words, codes).
+    1 .. K, any other value 0 (``cuts`` is None). Missing values have the last code. ``allowed`` u8 (words, codes).
     """
 
     number: int
@@ -107,7 +107,8 @@ def among(condition: Subset, categories: dict[object, int]) -> NDArray[np.bool_]
     """Which codes of known categories meet a condition, bool (K + 1,)."""
     named = np.zeros(len(categories) + 1, bool)
     named[[categories[value] for value in condition.values]] = True
-    return named != condition.others
+    met: NDArray[np.bool_] = named != condition.others
+    return met
 
 
 def packed(flags: NDArray[np.bool_]) -> NDArray[np.uint64]:

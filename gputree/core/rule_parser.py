@@ -95,7 +95,7 @@ class Parser:
         raise ValueError(f"line {line}, column {column}: {token.shown()} stands where the text of rules needs {wanted}")
 
     def step(self) -> Token:
-        """This token; the next one comes up."""
+        """Give the token that is up; the next one comes up."""
         token = self.token
         if token.kind != "end":
             self.token = next(self.tokens)
@@ -347,5 +347,7 @@ class Parser:
         self.found.columns[name] = feature
         if feature.kind != kind:
             fits = "'<=' or '>'" if feature.kind == Kind.NUMERIC else "'=' or 'in'"
-            self.fail(token, f"a condition with {fits}, because column {name!r} holds {feature.kind.name.lower()} values")
+            self.fail(
+                token, f"a condition with {fits}, because column {name!r} holds {feature.kind.name.lower()} values"
+            )
         return feature

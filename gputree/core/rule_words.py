@@ -15,8 +15,9 @@ import numpy as np
 
 from gputree.core.conditions import Condition, Interval
 
-VALUE_ENDS = frozenset("if and then else or column class number conflict".split())  # what may follow a value
-KEYWORDS = VALUE_ENDS | frozenset("in not is missing known".split())  # ... or a name
+# What may follow a value, or a name.
+VALUE_ENDS = frozenset(["if", "and", "then", "else", "or", "column", "class", "number", "conflict"])
+KEYWORDS = VALUE_ENDS | {"in", "not", "is", "missing", "known"}
 WORD = re.compile(r'[^\s"(){}\[\],<>=]+')
 ATOM = re.compile(r'(?:"(?:\\.|[^"\\])*"|\S)+')  # where a line must not be broken
 TRUTH = {"True": True, "False": False}

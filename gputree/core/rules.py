@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from gputree.core.conditions import Condition
 from gputree.core.rule_words import conditions_text, literal
@@ -41,3 +43,25 @@ class Rule:
 
     def __str__(self) -> str:
         return f"if {conditions_text(self.conditions)} then {literal(self.outcome)}"
+
+
+def facts_of(rule: Rule) -> list[tuple[str, Any]]:
+    """What is known of a rule, by name."""
+    return [("weight", rule.weight), ("confidence", rule.confidence), ("shares", rule.shares)]
+
+
+def as_number(rule: Rule) -> Rule:
+    """A rule whose outcome is a float."""
+    return replace(rule, outcome=float(rule.outcome))
+
+
+def labels_of(outcomes: list[Any]) -> tuple[Any, ...]:
+    """Distinct labels in order, if they have one."""
+    labels = list(dict.fromkeys(outcomes))
+    return tuple(sorted(labels) if len({isinstance(label, str) for label in labels}) == 1 else labels)
+
+
+def type_of(classes: tuple[Any, ...]) -> str:
+    """NumPy type of labels: their own where they have one in common, else that of objects."""
+    same = len({type(label) for label in classes}) == 1 or not any(isinstance(c, str | bool) for c in classes)
+    return np.array(classes).dtype.str if same else "|O"

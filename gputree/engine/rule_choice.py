@@ -28,7 +28,7 @@ HOPELESS = 0.7  # a rule of a larger error never fires
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A rule while a set is made: conditions (not yet one a column), class, rows that meet it, and pessimistic error."""
+    """A rule in the making: conditions (not yet one a column), class, rows that meet it, and pessimistic error."""
 
     conditions: tuple[Condition, ...]
     label: int
@@ -85,11 +85,12 @@ def exception_bits(
     n: int, fired: NDArray[np.int64], wrong: NDArray[np.int64], lost: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Bits of the errors of rules for a class, (k,): cases that they fire for, wrongly so, and those that they miss."""
-    F, fp, fn = (a.astype(np.float64) for a in (fired, wrong, lost))
+    f, fp, fn = (a.astype(np.float64) for a in (fired, wrong, lost))
     half = 0.5 * (fp + fn)
-    many = biased_bits(F, fp, half) + biased_bits(n - F, fn, fn)
-    few = biased_bits(F, fp, fp) + biased_bits(n - F, fn, half)
-    return np.log2(n) + np.where(F > n / 2, many, few)
+    many = biased_bits(f, fp, half) + biased_bits(n - f, fn, fn)
+    few = biased_bits(f, fp, fp) + biased_bits(n - f, fn, half)
+    bits: NDArray[np.float64] = np.log2(n) + np.where(f > n / 2, many, few)
+    return bits
 
 
 def worthwhile(rules: Sequence[Candidate], own: Bits, cases: Cases, cost: NDArray[np.float64], key: int) -> list[int]:
@@ -138,7 +139,8 @@ def total_bits(
 ) -> NDArray[np.float64]:
     """Bits of subsets (k,) of rules and of their exceptions, from the sums of their costs and their numbers."""
     orders = np.array([log2_factorial(r) for r in range(int(rules.max(initial=0)) + 1)])[rules]
-    return REDUNDANCY * (cost - orders) + exception_bits(n.cases, fired, fired - right, n.own - right)
+    theory: NDArray[np.float64] = REDUNDANCY * (cost - orders)
+    return theory + exception_bits(n.cases, fired, fired - right, n.own - right)
 
 
 def subset_counts(met: Bits, own: Bits) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -28,7 +28,8 @@ def as_bits(rows: NDArray[np.bool_]) -> Bits:
 
 def size(bits: Bits) -> NDArray[np.int64]:
     """How many rows are in sets (..., words)."""
-    return np.bitwise_count(bits).sum(axis=-1, dtype=np.int64)
+    counts: NDArray[np.int64] = np.bitwise_count(bits).sum(axis=-1, dtype=np.int64)
+    return counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ def holds(condition: Condition, x: NDArray[np.float64], feature: Feature) -> NDA
         above = np.ones(x.size, bool) if condition.low is None else x > condition.low
         return above if condition.high is None else above & (x <= condition.high)
     named = np.isin(x, [feature.categories.index(value) for value in condition.values])
-    return named != condition.others
+    met: NDArray[np.bool_] = named != condition.others
+    return met
 
 
 class Simplifier(Protocol):
@@ -140,7 +142,7 @@ class ChiSquare:
 
 
 def tables(n: NDArray[np.int64], wrong: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Of the rows that meet all other conditions: does this one hold (rows)? is the class right (columns)?"""
+    """Rows that meet all conditions but one: whether that holds (rows), and whether the class is right (columns)."""
     right = n - wrong
     inside, outside = [right[0], wrong[0]], np.stack([right[1:] - right[0], wrong[1:] - wrong[0]], axis=1)
     return [np.array([inside, row]) for row in outside]

@@ -28,9 +28,10 @@ Path = tuple[tuple[Condition, ...], int]  # conditions from the root to a leaf, 
 class Method:
     """How rules are made.
 
-    ``simplifier`` drops conditions. ``confidence`` is that of pessimistic errors. ``by_bits``: whether the rules of each
-    class are chosen by their description length, and rules go that others would do better; else rules go without which
-    the list has no more errors, and a rule need not be better than a guess. ``seed`` keys the searches among many rules.
+    ``simplifier`` drops conditions. ``confidence`` is that of pessimistic errors. ``by_bits``: whether the rules of
+    each class are chosen by their description length, and rules go that others would do better; else rules go without
+    which the list has no more errors, and a rule need not be better than a guess. ``seed`` keys the searches among many
+    rules.
     """
 
     simplifier: Simplifier
@@ -44,8 +45,8 @@ def ordered_rules(paths: Iterable[Path], cases: Cases, method: Method) -> tuple[
 
     References
     ----------
-    Quinlan (1993), "C4.5: Programs for Machine Learning", chapter 5; without bits, Quinlan (1987), "Simplifying decision
-    trees", International Journal of Man-Machine Studies 27:221-234.
+    Quinlan (1993), "C4.5: Programs for Machine Learning", chapter 5; without bits, Quinlan (1987), "Simplifying
+    decision trees", International Journal of Man-Machine Studies 27:221-234.
     """
     rules = simplified(paths, cases, method)
     if method.by_bits:

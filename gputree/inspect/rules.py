@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from gputree.core.conditions import Condition, Subset, merged, only_booleans, paths
+from gputree.core.conditions import Condition, Subset, merged, paths
 from gputree.core.forest import Forest
 from gputree.core.rule_words import condition_text, conditions_text, word
 from gputree.core.rules import Rule
@@ -35,8 +35,8 @@ def rules(model: Any) -> RuleSet:
     Returns
     -------
     RuleSet
-        The weights, and the shares of the classes, are those of the leaves; the confidence of a rule is the share of its
-        class.
+        The weights, and the shares of the classes, are those of the leaves; the confidence of a rule is the share of
+        its class.
 
     Raises
     ------
@@ -55,7 +55,9 @@ def rules(model: Any) -> RuleSet:
     >>> found = rules(DecisionTreeClassifier(max_depth=2).fit(X, y))
     >>> for rule in found:
     ...     print(rule)
-    if (petal length (cm)<=2.45) then 0
+    if ("petal length (cm)"<=2.45) then 0
+    if ("petal length (cm)">2.45 or missing) and ("petal width (cm)"<=1.75 or missing) then 1
+    if ("petal length (cm)">2.45 or missing) and ("petal width (cm)">1.75) then 2
     """
     require_tree(model)
     forest: Forest = model.forest_
@@ -104,8 +106,8 @@ class Facts:
 def dnf(found: RuleSet, outcome: Any) -> str:
     """Write when an outcome holds, as a sum of products: one for each of its rules.
 
-    In columns of booleans ``x`` stands for True and ``~x`` for False, whatever missing values do; other conditions stand
-    in brackets.
+    In columns of booleans ``x`` stands for True and ``~x`` for False, whatever missing values do; other conditions
+    stand in brackets.
 
     Parameters
     ----------
@@ -134,7 +136,8 @@ def dnf(found: RuleSet, outcome: Any) -> str:
 
 def factor(condition: Condition, feature: Feature) -> str:
     """A condition as a factor of a product."""
-    if isinstance(condition, Subset) and condition.values in ((True,), (False,)) and set(feature.categories) <= {True, False}:
+    boolean = set(feature.categories) <= {True, False}
+    if boolean and isinstance(condition, Subset) and len(condition.values) == 1:
         return ("" if condition.values[0] != condition.others else "~") + word(feature.name)
     return f"({condition_text(condition)})"
 
@@ -171,5 +174,5 @@ def rules_to_frame(found: RuleSet, library: FrameLibrary | None = None) -> Any:
     numbers |= {"Support": every.support, "Confidence": every.confidence, "Lift": every.lift}
     for name, values in numbers.items():
         columns[name] = nw.Float64(), [None if value != value else value for value in values.tolist()]
-    data, types = ({name: column[i] for name, column in columns.items()} for i in (1, 0))
+    data, types = {name: own[1] for name, own in columns.items()}, {name: own[0] for name, own in columns.items()}
     return nw.from_dict(data, schema=types, backend=library).to_native()

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,9 +33,9 @@ class C45Rules(ClassifierMixin, BaseEstimator):
     """Rules from a decision tree, as C4.5rules makes them.
 
     Every leaf of an unpruned tree is a rule, which then loses the conditions that do not help it. Of the rules of each
-    class those stay that describe the rows in the fewest bits; the classes are ordered, that with the fewest wrong rules
-    first, and a class is found for the rows that meet no rule. Last, rules go that others would do better. Missing values
-    meet no condition. Every row counts once.
+    class those stay that describe the rows in the fewest bits; the class whose rules are wrong least often comes first,
+    and a class is found for the rows that meet no rule. Last, rules go that others would do better. Missing values meet
+    no condition. Every row counts once.
 
     Parameters
     ----------
@@ -43,10 +43,10 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         The tree to start from, of one output; by default ``C45Classifier(pruning=None, constants="c4.5")``. It is
         cloned and fitted; ``sklearn.frozen.FrozenEstimator(tree)`` keeps a fitted one.
     simplify : {"pessimistic", "fisher", "chi2"}, default="pessimistic"
-        Which conditions go. "pessimistic": those without which the upper limit of the error is no higher; "fisher": also
-        those that Fisher's exact test does not find to raise the share of the class; "chi2": those that do not depend on
-        the class by a chi-square test (by Fisher's where an expected count is below 5), and then rules without which the
-        list makes no more errors, in the place of the choice by bits.
+        Which conditions go. "pessimistic": those without which the upper limit of the error is no higher; "fisher":
+        also those that Fisher's exact test does not find to raise the share of the class; "chi2": those that do not
+        depend on the class by a chi-square test (by Fisher's where an expected count is below 5), and then rules
+        without which the list makes no more errors, in the place of the choice by bits.
     confidence : float, default=0.25
         Confidence level of the upper limit of errors; lower ones prune more.
     alpha : float, default=0.05
@@ -71,8 +71,8 @@ class C45Rules(ClassifierMixin, BaseEstimator):
 
     References
     ----------
-    Quinlan (1993), "C4.5: Programs for Machine Learning", chapter 5, as revised in release 8; Quinlan (1987), "Simplifying
-    decision trees", International Journal of Man-Machine Studies 27:221-234, for "chi2".
+    Quinlan (1993), "C4.5: Programs for Machine Learning", chapter 5, as revised in release 8; for "chi2", Quinlan
+    (1987), "Simplifying decision trees", International Journal of Man-Machine Studies 27:221-234.
 
     Examples
     --------
@@ -82,7 +82,12 @@ class C45Rules(ClassifierMixin, BaseEstimator):
     >>> model = C45Rules().fit(X, y)
     >>> for rule in model.rules_:
     ...     print(rule)
-    >>> model.score(X, y)
+    if (feature_3<=0.6) then 0
+    if (feature_2<=4.9) and (0.6<feature_3<=1.7) then 1
+    if (feature_3>1.7) then 2
+    if (feature_2>4.9) then 2
+    >>> round(model.score(X, y), 4)
+    0.9733
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -131,6 +136,8 @@ class C45Rules(ClassifierMixin, BaseEstimator):
             If a parameter, X or y cannot be used; the message says what to do.
         """
         self._validate_params()
+        if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
         start = C45Classifier(pruning=None, constants="c4.5") if self.tree is None else clone(self.tree)
         start.fit(X, y)
         self.tree_ = fitted_tree(start)
@@ -169,7 +176,9 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         known = {label: i for i, label in enumerate(self.classes_.tolist())}
         odd = next((label for label in classes.tolist() if label not in known), None)
         if odd is not None:
-            raise ValueError(f"y holds {odd!r}, which the fitted tree has not met; leave such rows out, or fit the tree")
+            raise ValueError(
+                f"y holds {odd!r}, which the fitted tree has not met; leave such rows out, or fit the tree"
+            )
         label = np.array([known[label] for label in classes.tolist()], np.int32)[number]
         dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
         return Cases(dense, self.schema_.features, label, len(known))
@@ -199,11 +208,13 @@ class C45Rules(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of every row, (n_rows,)."""
-        return self.rules_._labels(self._read(X))
+        matrix = self._read(X)
+        return self.rules_._labels(matrix)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Class shares of every row, float64 (n_rows, n_classes), see `RuleSet.predict_proba`."""
-        return self.rules_._shares(self._read(X))
+        matrix = self._read(X)
+        return self.rules_._shares(matrix)
 
     def _read(self, X: Any) -> Any:
         """The columns that rules ask for."""

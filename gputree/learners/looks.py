@@ -58,7 +58,7 @@ class Looks:
 class RuleLooks:
     """Methods of sets of rules that show them."""
 
-    def to_frame(self, library: Any = None) -> Any:
+    def to_frame(self: Any, library: Any = None) -> Any:
         """The rules as a data frame, one row a rule; see `gputree.inspect.rules.rules_to_frame`."""
         from gputree.inspect.rules import rules_to_frame
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
+from gputree.core.rule_bits import BLOCK_ROWS
 from gputree.core.schema import Feature, Schema
 from gputree.learners.frames import as_frame, columns_of
 from gputree.learners.inputs import check_names, default_names, read_predict
@@ -45,3 +49,10 @@ def matrix_of(X: Any, features: tuple[Feature, ...], asked: tuple[int, ...]) -> 
     for i, part in enumerate(parts):
         matrix[:, i] = part
     return matrix
+
+
+def blocks(matrix: Any) -> Iterator[NDArray[Any]]:
+    """A matrix (n, k) in blocks of rows, dense."""
+    for start in range(0, matrix.shape[0], BLOCK_ROWS):
+        block = matrix[start : start + BLOCK_ROWS]
+        yield block.toarray() if issparse(block) else block

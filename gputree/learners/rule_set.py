@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 
-from gputree.core.rule_bits import BLOCK_ROWS, RuleBits
+from gputree.core.rule_bits import RuleBits
 from gputree.core.rule_parser import Parser
-from gputree.core.rule_words import conditions_text, facts_text, literal, word, wrapped
-from gputree.core.rules import Rule
+from gputree.core.rule_words import facts_text, literal, word, wrapped
+from gputree.core.rules import Rule, as_number, facts_of, labels_of, type_of
 from gputree.core.schema import Feature, Kind
 from gputree.learners.labels import as_columns
 from gputree.learners.looks import RuleLooks
-from gputree.learners.rule_reading import matrix_of
-from gputree.learners.tasks import as_numbers, checked_weight
+from gputree.learners.rule_reading import blocks, matrix_of
+from gputree.learners.tasks import checked_weight
 
 
 @dataclass(frozen=True)
@@ -300,8 +299,10 @@ class RuleSet(RuleLooks):
     def _labels(self, matrix: Any) -> NDArray[Any]:
         """What `predict` returns, of the columns that rules ask for."""
         if self.conflict == "vote":
-            return self.classes_[self._shares(matrix).argmax(axis=1)]
-        return self._outcomes()[self._decided(matrix)]
+            best: NDArray[Any] = self.classes_[self._shares(matrix).argmax(axis=1)]
+            return best
+        labels: NDArray[Any] = self._outcomes()[self._decided(matrix)]
+        return labels
 
     def _first(self, matrix: Any) -> NDArray[np.int64]:
         """What `apply` returns, of the columns that rules ask for."""
@@ -326,13 +327,15 @@ class RuleSet(RuleLooks):
         rules = [*self.rules, *([self.default] if self.default else [])]
         if self.classes is None:
             return np.array([rule.outcome for rule in rules], np.float64)
-        return self.classes_[np.array([self._places[rule.outcome] for rule in rules], np.intp)]
+        labels: NDArray[Any] = self.classes_[np.array([self._places[rule.outcome] for rule in rules], np.intp)]
+        return labels
 
     def _class_shares(self, rule: Rule) -> NDArray[np.float64]:
         """Class shares of a rule, all for its own class where they are not known."""
         if rule.shares:
             return np.array(rule.shares)
-        return (np.arange(len(self._places)) == self._places[rule.outcome]).astype(np.float64)
+        own: NDArray[np.float64] = np.eye(len(self._places))[self._places[rule.outcome]]
+        return own
 
     def _shares(self, matrix: Any) -> NDArray[np.float64]:
         """What `predict_proba` returns, of the columns that rules ask for."""
@@ -342,7 +345,8 @@ class RuleSet(RuleLooks):
             return np.concatenate([np.zeros((0, len(self.classes))), *map(self._votes, blocks(matrix))])
         rules = [*self.rules, *([self.default] if self.default else [])]
         table = np.array([self._class_shares(rule) for rule in rules]).reshape(len(rules), len(self.classes))
-        return table[self._decided(matrix)]
+        shares: NDArray[np.float64] = table[self._decided(matrix)]
+        return shares
 
     def _votes(self, block: NDArray[Any]) -> NDArray[np.float64]:
         """Shares of the votes of some rows, added in the order of the rules."""
@@ -375,35 +379,6 @@ class RuleSet(RuleLooks):
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
-def blocks(matrix: Any) -> Iterator[NDArray[Any]]:
-    """A matrix (n, k) in blocks of rows, dense."""
-    for start in range(0, matrix.shape[0], BLOCK_ROWS):
-        block = matrix[start : start + BLOCK_ROWS]
-        yield block.toarray() if issparse(block) else block
-
-
-def facts_of(rule: Rule) -> list[tuple[str, Any]]:
-    """What is known of a rule, by name."""
-    return [("weight", rule.weight), ("confidence", rule.confidence), ("shares", rule.shares)]
-
-
 def numbers_of(values: Any) -> NDArray[np.float64]:
     """Numbers (n,), NaN for None."""
     return np.array([np.nan if value is None else value for value in values], np.float64)
-
-
-def as_number(rule: Rule) -> Rule:
-    """A rule whose outcome is a float."""
-    return replace(rule, outcome=float(rule.outcome))
-
-
-def labels_of(outcomes: list[Any]) -> tuple[Any, ...]:
-    """Distinct labels in order, if they have one."""
-    labels = list(dict.fromkeys(outcomes))
-    return tuple(sorted(labels) if len({isinstance(label, str) for label in labels}) == 1 else labels)
-
-
-def type_of(classes: tuple[Any, ...]) -> str:
-    """NumPy type of labels: their own where they have one in common, else that of objects."""
-    same = len({type(label) for label in classes}) == 1 or not any(isinstance(c, str | bool) for c in classes)
-    return np.array(classes).dtype.str if same else "|O"
