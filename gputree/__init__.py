@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gputree.learners.c45_rules import C45Rules
     from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
     from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+    from gputree.learners.id3 import ID3Classifier
     from gputree.learners.isolation import IsolationForest
     from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
     from gputree.learners.random_target import RandomTreesEmbedding
@@ -34,6 +35,7 @@ _HOMES = {
     "RandomForestClassifier": "gputree.learners.random_forest",
     "ExtraTreesRegressor": "gputree.learners.extra_forest",
     "ExtraTreesClassifier": "gputree.learners.extra_forest",
+    "ID3Classifier": "gputree.learners.id3",
     "IsolationForest": "gputree.learners.isolation",
     "RandomTreesEmbedding": "gputree.learners.random_target",
     "DecisionTreeClassifier": "gputree.learners.trees",
@@ -66,6 +68,7 @@ __all__ = [
     "ExtraTreeRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
+    "ID3Classifier",
     "IsolationForest",
     "RandomForestClassifier",
     "RandomForestRegressor",

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.arrays import to_host
 from gputree.backends.gpu import codes, rows, walk
 from gputree.backends.gpu.codes import DeviceCodes
 from gputree.backends.gpu.driver import Driver
@@ -180,8 +181,10 @@ class Cuda:
         with self.driver.use():
             return walk.apply(self.driver, forest, X)
 
-    def predict(self, forest: Forest, X: Any) -> NDArray[np.float64]:
-        """Sums of leaf values."""
+    def predict(self, forest: Forest, X: Any, share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Sums of leaf values; a forest that spreads is walked on the host."""
+        if share is not None:
+            return Oracle().predict(forest, to_host(X), share)
         with self.driver.use():
             return walk.predict(self.driver, forest, X)
 

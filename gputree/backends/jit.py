@@ -341,15 +341,18 @@ class Jit(Oracle):
         self.each(work, row_blocks(X))
         return leaves
 
-    def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:
+    def predict(self, forest: Forest, X: NDArray[Any], share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Add the trees in order."""
         X = by_rows(X)
         total = np.zeros((X.shape[0], forest.value.shape[1]))
-        run, tests, roots = kernels(None).add_values, tests_of(forest), np.array(forest.roots)
-        value = np.array(forest.value)
+        tests, roots, value, run = tests_of(forest), np.array(forest.roots), np.array(forest.value), kernels(None)
+        links = np.array(forest.n_children), np.array(share)
 
         def work(rows: slice) -> None:
-            run(tests, roots, value, block_of(X, rows), total[rows])
+            if share is None:
+                run.add_values(tests, roots, value, block_of(X, rows), total[rows])
+            else:
+                run.add_shares((tests, links), roots, value, block_of(X, rows), total[rows])
 
         self.each(work, row_blocks(X))
         return total

@@ -23,6 +23,7 @@ from gputree.backends.walk import walk
 from gputree.core.bags import Bags, listed
 from gputree.core.criteria import Criterion
 from gputree.core.forest import SPREAD, Forest, Test, ranges
+from gputree.core.routes import Parts, leaf_parts
 from gputree.core.schema import Book, Cuts, Kind, category_cuts, numeric_cuts
 from gputree.core.splits import TEST, Candidates, Growth, Search, Slots, Splits
 from gputree.core.summary import order_free_sums
@@ -251,18 +252,22 @@ class Oracle:
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Walk every tree, a block of rows at a time."""
         leaves = np.empty((X.shape[0], forest.roots.size), np.int32)
-        step = max(1, min(ROW_BLOCK, CELL_BLOCK // max(X.shape[1], 1)))
-        for first in range(0, X.shape[0], step):
-            block = dense(X[first : first + step])
+        for first, block in row_blocks(X):
             for t, root in enumerate(forest.roots):
-                leaves[first : first + step, t] = walk(forest, int(root), block)
+                leaves[first : first + block.shape[0], t] = walk(forest, int(root), block)
         return leaves
 
-    def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:
+    def predict(self, forest: Forest, X: NDArray[Any], share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Add the trees in order."""
         total = np.zeros((X.shape[0], forest.value.shape[1]))
-        for leaves in self.apply(forest, X).T:
-            total += forest.value[leaves]
+        if share is None:
+            for leaves in self.apply(forest, X).T:
+                total += forest.value[leaves]
+            return total
+        for first, block in row_blocks(X):
+            for root in forest.roots:
+                for at in leaf_parts(forest, Parts.whole(block.shape[0], int(root)), block, share):
+                    np.add.at(total, first + at.row, at.weight[:, None] * forest.value[at.node])
         return total
 
 
@@ -277,6 +282,13 @@ def column_blocks(X: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
     width = max(1, min(X.shape[1], BLOCK // max(1, X.shape[0]) or 4))
     for first in range(0, X.shape[1], width):
         yield first, np.ascontiguousarray(dense(X[:, first : first + width]).T)
+
+
+def row_blocks(X: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Rows of X, some at a time: (number of the first, (rows, F))."""
+    step = max(1, min(ROW_BLOCK, CELL_BLOCK // max(X.shape[1], 1)))
+    for first in range(0, X.shape[0], step):
+        yield first, dense(X[first : first + step])
 
 
 def dense(block: Any) -> NDArray[Any]:

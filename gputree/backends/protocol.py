@@ -157,5 +157,10 @@ class Backend(Protocol):
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Leaves i4 (n, T) of rows X f4/f8 (n, F): raw numbers, categories as 0 .. K - 1, unknown ones -1, NaN."""
 
-    def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Sum of the leaf values of all trees, added in order, f8 (n, O')."""
+    def predict(self, forest: Forest, X: NDArray[Any], share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Sum of the leaf values of all trees, added in order, f8 (n, O').
+
+        A forest that spreads needs ``share`` f8 (N,), see `core.routes.branch_shares`: the values of the leaves that a
+        row falls into are added in order of their numbers, each times the share of the row, the product of those on
+        the way.
+        """

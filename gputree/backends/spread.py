@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gputree.backends.cells import added
 from gputree.backends.shard import Shard
 from gputree.core.forest import SPREAD, ranges
+from gputree.core.routes import shares
 from gputree.core.splits import Splits
 
 
@@ -52,24 +53,3 @@ def spread_rows(shard: Shard, splits: Splits, branch: NDArray[np.int64]) -> Spre
         np.concatenate([branch[whole], child[keep]]),
         np.concatenate([weight[whole], share[keep]]),
     )
-
-
-def shares(weight: NDArray[np.int64], count: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Shares of rows of these weights (P,): of each for ``count`` (P,) branches of weights ``known`` (sum of count,).
-
-    Examples
-    --------
-    >>> shares(np.array([13]), np.array([3]), np.array([5, 3, 5]))
-    array([5, 3, 5])
-    >>> shares(np.array([10, 1]), np.array([3, 2]), np.array([1, 1, 1, 1, 0]))
-    array([4, 3, 3, 1, 0])
-    """
-    if not weight.size:
-        return np.zeros(0, np.int64)
-    first = np.cumsum(count) - count
-    total = np.repeat(np.add.reduceat(known, first), count)
-    share: NDArray[np.int64] = np.floor(np.repeat(weight, count) * (known / total)).astype(np.int64)
-    top = np.flatnonzero(known == np.repeat(np.maximum.reduceat(known, first), count))
-    heaviest = top[np.searchsorted(top, first)]
-    share[heaviest] += weight - np.add.reduceat(share, first)
-    return share

@@ -151,6 +151,8 @@ class Gini(Criterion):
 class Entropy(Criterion):
     """Information gain in bits, times N.
 
+    ``base`` is that of the logarithm in `impurity`: another multiplies all gains by one factor, and so moves no choice.
+
     References
     ----------
     Quinlan (1986), "Induction of decision trees", Machine Learning 1:81-106. Raschka, STAT 479 chapter 6, 6.6.
@@ -158,6 +160,7 @@ class Entropy(Criterion):
     """
 
     name = "entropy"
+    base: float = 2.0
 
     def term(self, x: Scalar, n: Scalar, X: Scalar, N: Scalar) -> Scalar:
         return xlogx(x)
@@ -169,7 +172,7 @@ class Entropy(Criterion):
         return xlogx(N)
 
     def impurity(self, X: FloatArray, N: FloatArray) -> FloatArray:
-        return _mean(xlogx(N) - fold(Fold.SUM, xlogx(X)), N)
+        return _mean(xlogx(N) - fold(Fold.SUM, xlogx(X)), N) / float(np.log2(self.base))
 
 
 @dataclass(frozen=True)

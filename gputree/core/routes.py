@@ -1,5 +1,7 @@
 """Where rows go, one step at a time; a test with SPREAD sends what it does not know down every branch, in shares.
 
+At a test with STAY such a row ends.
+
 May import NumPy and core only.
 """
 
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.families import Family
-from gputree.core.forest import SPREAD, Forest, Test, ranges
+from gputree.core.forest import SPREAD, STAY, Forest, Test, ranges
 
 MOST_PARTS = 1 << 22  # of a block of rows, which is cut where its rows fall into more
 
@@ -71,7 +73,7 @@ def steered(forest: Forest, weight: NDArray[np.int64]) -> Forest:
 
 
 def branches_of(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Branch of values x (n,), categories as their numbers, at the tests of nodes (n,); may be SPREAD."""
+    """Branch of values x (n,), categories as their numbers, at the tests of nodes (n,); may be SPREAD or STAY."""
     branch = (~(x <= forest.low[node])).astype(np.int64)
     lookup = forest.kind[node] == Test.LOOKUP
     if lookup.any():
@@ -100,27 +102,33 @@ def look_up(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArr
     return branch
 
 
-def step(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> Parts:
-    """Parts in nodes with tests, one level down; X f4/f8 (n, F). Branches of no weight get none."""
+def step(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> tuple[Parts, NDArray[np.bool_]]:
+    """Parts in nodes with tests, one level down, and those which stay (P,); X f4/f8 (n, F).
+
+    A branch of no weight gets no part of a row that is spread.
+    """
     x = X[at.row, forest.feature[at.node]].astype(np.float64, copy=False)
     branch = branches_of(forest, at.node, x)
-    known = branch != SPREAD
-    own = at if known.all() else at.take(known)
+    stays, spreads = branch == STAY, branch == SPREAD
+    known = ~(stays | spreads)
+    own = at.take(known)
     down = Parts(own.row, forest.first_child[own.node] + branch[known], own.weight)
-    if own is at:
-        return down
-    rest = at.take(~known)
+    if not spreads.any():
+        return down, stays
+    rest = at.take(spreads)
     count = forest.n_children[rest.node].astype(np.intp)
     owner, child = np.repeat(np.arange(len(rest)), count), ranges(forest.first_child[rest.node], count)
     spread = Parts(rest.row[owner], child, divide(rest.weight, owner, child, down))
-    return Parts.joined([down, spread.take(spread.weight > 0)])
+    return Parts.joined([down, spread.take(spread.weight > 0)]), stays
 
 
-def levels(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> Iterator[Parts]:
-    """The parts, and those of every step down from them, until all are in leaves."""
+def levels(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> Iterator[tuple[Parts, NDArray[np.bool_]]]:
+    """The parts and those of every step down from them, each with which (P,) of them end where they are."""
     while len(at):
-        yield at
-        at = step(forest, at.take(forest.kind[at.node] != Test.LEAF), X, divide)
+        ends = forest.kind[at.node] == Test.LEAF
+        down, ends[~ends] = step(forest, at.take(~ends), X, divide)
+        yield at, ends
+        at = down
 
 
 def by_shares(share: NDArray[np.float64]) -> Divide:
@@ -137,20 +145,39 @@ def by_cases(forest: Forest) -> Divide:
 
     def divide(weight: NDArray[Any], owner: NDArray[np.intp], child: NDArray[np.intp], down: Parts) -> NDArray[Any]:
         np.add.at(heard, down.node, down.weight)
-        own = heard[child].astype(np.float64)
+        own, count = heard[child], np.bincount(owner)
         heard[down.node] = 0
-        first = np.flatnonzero(np.diff(owner, prepend=-1))
-        own = np.where(np.add.reduceat(own, first)[owner] > 0, own, 1.0)
-        given = np.floor(weight[owner] * (own / np.add.reduceat(own, first)[owner])).astype(np.int64)
-        top = np.flatnonzero(own == np.maximum.reduceat(own, first)[owner])
-        given[top[np.searchsorted(top, first)]] += weight - np.add.reduceat(given, first)
-        return given
+        none = np.add.reduceat(own, np.cumsum(count) - count)[owner] == 0
+        return shares(weight, count, np.where(none, 1, own))
 
     return divide
 
 
+def shares(weight: NDArray[np.int64], count: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Shares of rows of these weights (P,): of each for ``count`` (P,) branches of weights ``known`` (sum of count,).
+
+    Rounded down, and what is left goes to the heaviest branch, the first among equals.
+
+    Examples
+    --------
+    >>> shares(np.array([13]), np.array([3]), np.array([5, 3, 5]))
+    array([5, 3, 5])
+    >>> shares(np.array([10, 1]), np.array([3, 2]), np.array([1, 1, 1, 1, 0]))
+    array([4, 3, 3, 1, 0])
+    """
+    if not weight.size:
+        return np.zeros(0, np.int64)
+    first = np.cumsum(count) - count
+    total = np.repeat(np.add.reduceat(known, first), count)
+    share: NDArray[np.int64] = np.floor(np.repeat(weight, count) * (known / total)).astype(np.int64)
+    top = np.flatnonzero(known == np.repeat(np.maximum.reduceat(known, first), count))
+    heaviest = top[np.searchsorted(top, first)]
+    share[heaviest] += weight - np.add.reduceat(share, first)
+    return share
+
+
 def leaf_parts(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.float64]) -> Iterator[Parts]:
-    """The leaves that rows end in, in order of row and leaf, and the share of each leaf; some rows at a time.
+    """The leaves and other nodes that rows end in, in order of row and node, with their shares; some rows at a time.
 
     Parameters
     ----------
@@ -186,12 +213,11 @@ def leaf_parts(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.flo
 
 
 def in_leaves(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.float64]) -> Parts | None:
-    """Parts in leaves in order of row and leaf; None where several rows have more than `MOST_PARTS`."""
+    """Parts where rows end, in order of row and node; None where several rows have more than `MOST_PARTS`."""
     n_rows, found, size = len(at), [at.take(slice(0))], 0
-    for level in levels(forest, at, X, by_shares(share)):
-        ended = level.take(forest.kind[level.node] == Test.LEAF)
-        found.append(ended)
-        size += len(ended)
+    for level, ends in levels(forest, at, X, by_shares(share)):
+        found.append(level.take(ends))
+        size += len(found[-1])
         if n_rows > 1 and size + len(level) > MOST_PARTS:
             return None
     parts = Parts.joined(found)

@@ -5,6 +5,7 @@ from typing import Any
 from gputree.learners.c45 import C45Classifier
 from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
 from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+from gputree.learners.id3 import ID3Classifier
 from gputree.learners.isolation import IsolationForest
 from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
 from gputree.learners.random_target import RandomTreesEmbedding
@@ -17,6 +18,7 @@ ESTIMATORS: dict[str, Any] = {
 MODELS: dict[str, Any] = ESTIMATORS | {  # what a model file may hold
     kind.__name__: kind
     for kind in (
+        ID3Classifier,
         RandomForestClassifier,
         RandomForestRegressor,
         ExtraTreesClassifier,

@@ -67,6 +67,10 @@ class BaseTree(Looks, Grower):
         self.fit_info_ = self._fit_info(begin, ready)
         return self
 
+    def _unpruned(self) -> Self:
+        """The same estimator, not fitted, that does not prune."""
+        return clone(self).set_params(ccp_alpha=0.0)  # type: ignore[no-any-return]
+
     def _pruned(self, forest: Forest, target: Target) -> Forest:
         """The tree without what minimal cost-complexity pruning finds too weak."""
         return prune(forest, target.layout.weight(forest.stats.T), self.ccp_alpha)
@@ -74,7 +78,7 @@ class BaseTree(Looks, Grower):
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Bunch:
         """Effective alphas of minimal cost-complexity pruning, and the impurity of the leaves after each step.
 
-        Grows a tree with ``ccp_alpha=0`` on (X, y), which are as in `fit`.
+        Grows a tree without pruning on (X, y), which are as in `fit`.
 
         Returns
         -------
@@ -85,9 +89,15 @@ class BaseTree(Looks, Grower):
         ----------
         Breiman, Friedman, Olshen and Stone (1984), "Classification and Regression Trees", section 3.3.
         """
-        model = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        model = self._unpruned().fit(X, y, sample_weight)
         path = cost_complexity_path(model.forest_, model.layout_.weight(model.forest_.stats.T))
         return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
+
+    @property
+    def _values(self) -> NDArray[np.float64]:
+        """What nodes are shown with (N, values): their shares of classes or means; NaN: nothing."""
+        values: NDArray[np.float64] = self.forest_.value
+        return values
 
     @property
     def tree_(self) -> TreeView:
@@ -145,11 +155,18 @@ class BaseTree(Looks, Grower):
         return self.forest_.n_leaves
 
     def apply(self, X: Any, check_input: bool = True) -> NDArray[np.int64]:
-        """Leaf of every row, int64 (n_rows,). Node ids are breadth first (scikit-learn's are depth first)."""
+        """Leaf of every row, int64 (n_rows,). Node ids are breadth first (scikit-learn's are depth first).
+
+        Where a tree spreads the rows that a test does not know over its branches, this is the leaf that one comes to on
+        the branch of largest training weight each time, the first among equals.
+        """
         leaves: NDArray[np.int64] = in_kind(self._leaves(X, check_input)[:, 0].astype(np.int64), X)
         return leaves
 
     def decision_path(self, X: Any, check_input: bool = True) -> csr_matrix:
-        """Nodes that every row passes, a csr matrix (n_rows, n_nodes) of ones. Node ids are breadth first."""
+        """Nodes that every row passes on its way to `apply`, a csr matrix (n_rows, n_nodes) of ones.
+
+        Node ids are breadth first.
+        """
         leaves = self._leaves(X, check_input)[:, 0]
         return paths(self.forest_, leaves)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import column_or_1d
 
 from gputree.backends.arrays import on_device
 from gputree.core.criteria import Criterion
@@ -89,7 +91,7 @@ class C45Classifier(ClassifierTree):
     ----------
     classes_ : array (n_classes,)
         Labels, as they were given.
-    n_classes_, n_outputs_, n_features_in_ : int
+    n_classes_, n_outputs_, n_features_in_, max_features_ : int
         Counts.
     feature_names_in_ : array of str
         Names of the columns, if X had any.
@@ -124,6 +126,7 @@ class C45Classifier(ClassifierTree):
         "unknown": [StrOptions({"spread", "error"})],
     }
     random_state = None
+    monotonic_cst = None
 
     def __init__(
         self,
@@ -162,6 +165,8 @@ class C45Classifier(ClassifierTree):
 
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int32]:
         """Class numbers (n, 1)."""
+        if getattr(y, "shape", ())[1:] == (1,):
+            y = column_or_1d(y, warn=True)
         labels = super()._read_target(y, n_rows)
         if labels.shape[1] > 1:
             raise ValueError(f"y has {labels.shape[1]} columns, and C4.5 takes one: fit a tree for each of them")
@@ -179,7 +184,8 @@ class C45Classifier(ClassifierTree):
         return replace(rows, target=target, total_weight=int(target.weights.units.sum()))
 
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
-        """B2 of C4.5 as parts of the engine."""
+        """Limits, the cost of cuts and the gate, in units of weight."""
+        self.max_features_ = schema.n_features
         constants, case = CONSTANTS[self.constants], 1.0 / rows.target.weights.unit
         slack, least = constants.weight_slack * case, self.min_weight * case
         share = constants.side_share / rows.target.layout.sizes[0]
@@ -201,6 +207,10 @@ class C45Classifier(ClassifierTree):
             own = np.flatnonzero((forest.feature == f) & (forest.kind == Test.THRESHOLD))
             low[own] = cut.seen(low[own])
         return replace(forest, low=low)
+
+    def _unpruned(self) -> Self:
+        """The same with pruning=None."""
+        return clone(self).set_params(pruning=None)  # type: ignore[no-any-return]
 
     def _pruned(self, forest: Forest, target: Target) -> Forest:
         """The tree as it was grown."""

@@ -320,11 +320,6 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
 
     # -- prediction
 
-    def _sums(self, X: Any, forest: Forest, check_input: bool = True) -> NDArray[np.float64]:
-        """Leaf values of all trees, added in order, f8 (n, O)."""
-        X = self._read(X, check_input)
-        return self._predicted(X, lambda backend, rows: backend.predict(forest, rows))
-
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Leaf of every row in every tree, int64 (n_rows, n_trees), numbered inside the tree."""
         leaves = self._leaves(X).astype(np.int64) - self.forest_.roots
