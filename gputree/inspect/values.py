@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import astuple, fields
 from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 
+from gputree.engine.pruning import RULES
 from gputree.inspect.check import expect
 
 NUMBERS = "biuf"
 SCALARS = NUMBERS + "UmM"  # kinds of NumPy scalars, and of arrays but for those of objects
 INTEGER_BITS = 1024  # a larger integer is no number that anybody means
-REMEDY = "it holds None, bool, int, float, str, NumPy's scalars, and lists, tuples, dicts and arrays of them"
+REMEDY = "it holds None, bool, int, float, str, NumPy's scalars, rules of pruning, and lists, tuples, dicts, arrays"
 DTYPE = re.compile(r"[<>|][biufUSmM][0-9]{1,9}(\[[0-9]{0,6}[A-Za-z]{1,2}\])?|\|O", re.ASCII)
 
 
@@ -54,6 +56,8 @@ def encode(value: Any, what: str) -> Any:
     if type(value) in (list, tuple):
         items = [encode(item, what) for item in value]
         return items if type(value) is list else {"tuple": items}
+    if type(value) in RULES.values():
+        return {"rule": type(value).__name__, "fields": [encode(item, what) for item in astuple(value)]}
     if type(value) is dict:
         return {"dict": [[encode(key, what), encode(item, what)] for key, item in value.items()]}
     if isinstance(value, np.generic) and is_portable(value.dtype, SCALARS):
@@ -119,6 +123,8 @@ def decode(value: Any) -> Any:
             return float(text)
         case {"tuple": list(items), **rest} if not rest:
             return tuple(decode(items))
+        case {"rule": str(name), "fields": list(items), **rest} if not rest and name in RULES:
+            return exactly(decode_rule(name, decode(items)), value)
         case {"dict": list(items), **rest} if not rest:
             return decode_dict(items)
         case {"array": list(items), "dtype": str(text), **rest} if not rest:
@@ -140,6 +146,12 @@ def decode_dict(items: list[Any]) -> dict[Any, Any]:
     if len(result) != len(pairs):
         raise ValueError(f"two keys of a dict are equal, among {brief(list(result))}")
     return result
+
+
+def decode_rule(name: str, values: list[Any]) -> Any:
+    """A rule of pruning from its fields."""
+    expect(len(values) == len(fields(RULES[name])), f"a rule {name} has other fields than {brief(values)}")
+    return RULES[name](*values)
 
 
 def decode_scalar(item: Any, dtype: np.dtype[Any]) -> Any:

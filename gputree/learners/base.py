@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind
 from gputree.core.forest import Forest
-from gputree.core.target import Target
 from gputree.engine.pruning import cost_complexity_path, prune
 from gputree.learners.grower import Grower, Prepared
 from gputree.learners.looks import Looks
@@ -61,7 +60,7 @@ class BaseTree(Looks, Grower):
 
         def work(ready: Prepared) -> None:
             grown = self._grown(ready, seed, watch)
-            self._keep(self._pruned(grown, target), target)
+            self._keep(self._pruned(grown, ready), target)
 
         ready = self._finish(ready, work)
         self.fit_info_ = self._fit_info(begin, ready)
@@ -71,9 +70,9 @@ class BaseTree(Looks, Grower):
         """The same estimator, not fitted, that does not prune."""
         return clone(self).set_params(ccp_alpha=0.0)  # type: ignore[no-any-return]
 
-    def _pruned(self, forest: Forest, target: Target) -> Forest:
+    def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
         """The tree without what minimal cost-complexity pruning finds too weak."""
-        return prune(forest, target.layout.weight(forest.stats.T), self.ccp_alpha)
+        return prune(forest, ready.rows.target.layout.weight(forest.stats.T), self.ccp_alpha)
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Bunch:
         """Effective alphas of minimal cost-complexity pruning, and the impurity of the leaves after each step.
