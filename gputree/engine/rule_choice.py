@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gputree.core.conditions import Condition, Interval
 from gputree.core.keys import Stream, draw, mix, unit
 from gputree.core.schema import Kind
-from gputree.engine.rule_pruning import Bits, Cases, size
+from gputree.engine.rule_pruning import Bits, RuleCases, size
 
 ALL_SUBSETS = 10  # rules of a class of which all subsets are tried
 STARTS = 11  # of a search among more
@@ -36,7 +36,7 @@ class Candidate:
     error: float
 
 
-def condition_bits(cases: Cases) -> Callable[[Condition], float]:
+def condition_bits(cases: RuleCases) -> Callable[[Condition], float]:
     """What a condition costs: which column, and which of its tests."""
     branch = {feature.name: column_bits(cases, i) for i, feature in enumerate(cases.features)}
     total = sum(branch.values())
@@ -51,7 +51,7 @@ def condition_bits(cases: Cases) -> Callable[[Condition], float]:
     return bits
 
 
-def column_bits(cases: Cases, i: int) -> float:
+def column_bits(cases: RuleCases, i: int) -> float:
     """Bits of a test of column i: the entropy of its values, or half of what it takes to name a cut, and its side."""
     x = cases.X[:, i]
     _, counts = np.unique(x[~np.isnan(x)], return_counts=True)
@@ -93,7 +93,9 @@ def exception_bits(
     return bits
 
 
-def worthwhile(rules: Sequence[Candidate], own: Bits, cases: Cases, cost: NDArray[np.float64], key: int) -> list[int]:
+def worthwhile(
+    rules: Sequence[Candidate], own: Bits, cases: RuleCases, cost: NDArray[np.float64], key: int
+) -> list[int]:
     """The rules of one class that say the most with the fewest bits.
 
     Parameters
@@ -102,7 +104,7 @@ def worthwhile(rules: Sequence[Candidate], own: Bits, cases: Cases, cost: NDArra
         All for one class.
     own : bits (words,)
         The rows of the class.
-    cases : Cases
+    cases : RuleCases
         The training rows.
     cost : float64 array (r,)
         Bits of each rule.
@@ -196,7 +198,7 @@ def neighbours(search: Search, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.fl
     return value[:-1], float(value[-1])
 
 
-def in_order(rules: Sequence[Candidate], cases: Cases) -> list[Candidate]:
+def in_order(rules: Sequence[Candidate], cases: RuleCases) -> list[Candidate]:
     """Class by class, that whose rules are wrong on the fewest rows left comes next; inside by pessimistic error."""
     classes = cases.classes()
     left = np.full(classes.shape[1], ~np.uint64(0))
@@ -211,7 +213,7 @@ def in_order(rules: Sequence[Candidate], cases: Cases) -> list[Candidate]:
     return found
 
 
-def default_label(rules: Sequence[Candidate], cases: Cases) -> int:
+def default_label(rules: Sequence[Candidate], cases: RuleCases) -> int:
     """The class of most rows that meet no rule; among equals the more frequent one, then the first."""
     classes = cases.classes()
     covered = np.zeros(classes.shape[1], np.uint64)
@@ -221,7 +223,7 @@ def default_label(rules: Sequence[Candidate], cases: Cases) -> int:
     return max(range(len(every)), key=lambda c: (left[c], every[c], -c))
 
 
-def polished(rules: Sequence[Candidate], default: int, cases: Cases, margin: int = 1) -> list[Candidate]:
+def polished(rules: Sequence[Candidate], default: int, cases: RuleCases, margin: int = 1) -> list[Candidate]:
     """The ordered list without rules in whose place what follows them would be right on so many rows more, or more."""
     kept = [rule for rule in rules if rule.error <= HOPELESS]
     classes = cases.classes()

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import erfc
 
 from gputree.core.conditions import Condition, Interval
-from gputree.core.limits_of_error import added_errors
 from gputree.core.schema import Feature
+from gputree.engine.pruning.errors import c45_errors
 
 LEAST_EXPECTED = 5.0  # of a cell, for the chi-square distribution to be near enough
 
@@ -33,7 +33,7 @@ def size(bits: Bits) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Cases:
+class RuleCases:
     """The training rows: values f4/f8 (n, F), the columns, class numbers i4 (n,) and how many classes there are."""
 
     X: NDArray[Any]
@@ -92,7 +92,8 @@ def pessimistic_errors(
 ) -> NDArray[np.float64]:
     """Upper limits of the error rates of rules (k,); ``empty`` for those that no row meets."""
     cases = np.maximum(n, 1).astype(np.float64)
-    rates: NDArray[np.float64] = (wrong + added_errors(cases, np.minimum(wrong, cases), confidence)) / cases
+    errors = np.minimum(wrong, cases).astype(np.float64)
+    rates = (errors + c45_errors(cases, errors, confidence)) / cases
     return np.where(n > 0, rates, empty)
 
 

@@ -19,7 +19,7 @@ from gputree.engine.rule_choice import (
     rule_bits,
     worthwhile,
 )
-from gputree.engine.rule_pruning import Bits, Cases, Simplifier, kept_conditions, pessimistic_errors, size
+from gputree.engine.rule_pruning import Bits, RuleCases, Simplifier, kept_conditions, pessimistic_errors, size
 
 Path = tuple[tuple[Condition, ...], int]  # conditions from the root to a leaf, and the number of its class
 
@@ -40,7 +40,7 @@ class Method:
     seed: int
 
 
-def ordered_rules(paths: Iterable[Path], cases: Cases, method: Method) -> tuple[list[Candidate], int]:
+def ordered_rules(paths: Iterable[Path], cases: RuleCases, method: Method) -> tuple[list[Candidate], int]:
     """The list of rules, and the class where none holds.
 
     References
@@ -56,7 +56,7 @@ def ordered_rules(paths: Iterable[Path], cases: Cases, method: Method) -> tuple[
     return polished(ordered, default, cases, margin=int(method.by_bits)), default
 
 
-def simplified(paths: Iterable[Path], cases: Cases, method: Method) -> list[Candidate]:
+def simplified(paths: Iterable[Path], cases: RuleCases, method: Method) -> list[Candidate]:
     """The rules of paths without the conditions that do not help, each once; those that are no use are left out."""
     classes, order = cases.classes(), {feature.name: i for i, feature in enumerate(cases.features)}
     known: dict[Condition, Bits] = {}
@@ -78,7 +78,7 @@ def simplified(paths: Iterable[Path], cases: Cases, method: Method) -> list[Cand
     return list(found.values())
 
 
-def best_rules(rules: Sequence[Candidate], cases: Cases, seed: int) -> list[Candidate]:
+def best_rules(rules: Sequence[Candidate], cases: RuleCases, seed: int) -> list[Candidate]:
     """Of each class, the rules that say the most with the fewest bits."""
     bits, classes = condition_bits(cases), cases.classes()
     found: list[Candidate] = []
@@ -90,7 +90,7 @@ def best_rules(rules: Sequence[Candidate], cases: Cases, seed: int) -> list[Cand
     return found
 
 
-def published(rule: Candidate, labels: Sequence[object], cases: Cases) -> Rule:
+def published(rule: Candidate, labels: Sequence[object], cases: RuleCases) -> Rule:
     """A rule with one condition a column, its label, and what the training rows that meet it are."""
     order = {feature.name: i for i, feature in enumerate(cases.features)}
     counts = size(rule.met & cases.classes())

@@ -18,7 +18,7 @@ from gputree.core.conditions import paths
 from gputree.core.forest import Forest
 from gputree.core.rules import Rule
 from gputree.core.schema import Feature
-from gputree.engine.rule_pruning import Cases, ChiSquare, Pessimistic, Simplifier, size
+from gputree.engine.rule_pruning import RuleCases, ChiSquare, Pessimistic, Simplifier, size
 from gputree.engine.rules_from_paths import Method, Path, ordered_rules, published
 from gputree.learners.c45 import C45Classifier
 from gputree.learners.inputs import read_predict
@@ -168,7 +168,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _cases(self, X: Any, y: Any) -> Cases:
+    def _cases(self, X: Any, y: Any) -> RuleCases:
         """The rows of a fit; labels that the tree has not met are refused."""
         matrix = to_host(read_predict(self, X))
         (column,) = as_columns(y, matrix.shape[0])
@@ -181,7 +181,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
             )
         label = np.array([known[label] for label in classes.tolist()], np.int32)[number]
         dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-        return Cases(dense, self.schema_.features, label, len(known))
+        return RuleCases(dense, self.schema_.features, label, len(known))
 
     def _paths(self) -> Iterator[Path]:
         """The leaves that training rows came to."""

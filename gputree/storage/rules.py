@@ -51,7 +51,9 @@ def read_rules(tree: Any, entry: dict[str, Any]) -> C45Rules:
     start, parameters = part(entry, "tree", str), part(entry, "parameters", dict)
     expect(start in TREES, f"its rules start from a tree that is {start!r}, which is none of {', '.join(TREES)}")
     only(parameters, set(C45Rules().get_params(deep=False)) - {"tree"}, "the parameters of C45Rules")
-    given = {"default": None, "given": clone(tree) if start == "given" else None, "frozen": FrozenEstimator(tree)}[start]
+    given = {"default": None, "given": clone(tree) if start == "given" else None, "frozen": FrozenEstimator(tree)}[
+        start
+    ]
     model = C45Rules(given, **{name: decode(value) for name, value in parameters.items()})
     model._validate_params()
     found = RuleSet.from_text(part(entry, "text", str))
