@@ -119,8 +119,8 @@ def save(model: Any, path: Path_, *, compact: bool = True) -> None:
         grown, rules = model.tree_, {"rules": describe_rules(model)}
     if MODELS.get(type(grown).__name__) is not type(grown):
         raise TypeError(
-            f"a {type(grown).__name__} cannot be saved; models are {', '.join(MODELS)} and C45Rules: of a pipeline save "
-            "the last step, or use joblib for the whole"
+            f"a {type(grown).__name__} cannot be saved; models are {', '.join(MODELS)} and C45Rules: of a pipeline "
+            "save the last step, or use joblib for the whole"
         )
     check_is_fitted(grown)
     failed = "the model cannot be saved, because it could not be loaded"

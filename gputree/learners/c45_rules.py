@@ -18,7 +18,7 @@ from gputree.core.conditions import paths
 from gputree.core.forest import Forest
 from gputree.core.rules import Rule
 from gputree.core.schema import Feature
-from gputree.engine.rule_pruning import RuleCases, ChiSquare, Pessimistic, Simplifier, size
+from gputree.engine.rule_pruning import ChiSquare, Pessimistic, RuleCases, Simplifier, size
 from gputree.engine.rules_from_paths import Method, Path, ordered_rules, published
 from gputree.learners.c45 import C45Classifier
 from gputree.learners.inputs import read_predict
@@ -64,7 +64,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         The fitted tree.
     classes_ : array (n_classes,)
         Labels, as they were given.
-    n_classes_, n_features_in_ : int
+    n_classes_, n_outputs_, n_features_in_ : int
         Counts.
     feature_names_in_ : array of str
         Names of the columns, if X had any.
@@ -162,7 +162,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
     def _take_over(self, tree: Any) -> None:
         """What the tree knows of the columns and labels."""
         self.schema_, self.n_features_in_, self.classes_ = tree.schema_, tree.n_features_in_, tree.classes_
-        self.n_classes_, self.unknown_ = tree.n_classes_, tree.unknown
+        self.n_classes_, self.n_outputs_, self.unknown_ = tree.n_classes_, 1, tree.unknown
         if hasattr(tree, "feature_names_in_"):
             self.feature_names_in_ = tree.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
@@ -200,6 +200,11 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         if not isinstance(seed, Integral):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         return Method(simplifier, self.confidence, self.simplify != "chi2", int(seed))
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the fitted arrays of the tree as hex."""
+        check_is_fitted(self, "rules_")
+        return self.tree_.fingerprint()
 
     @property
     def unknown(self) -> str:

@@ -1,8 +1,8 @@
 """Rules from a tree in the file of that tree. May import everything below.
 
 The field ``rules`` of the header: ``parameters``, as those of other estimators but for ``tree``; ``tree``: "default",
-"given" or "frozen", whether that parameter was None, a tree like the one in the file, or that tree itself; ``text``: the
-rules, as `gputree.RuleSet.to_text` writes them.
+"given" or "frozen", whether that parameter was None, a tree like the one in the file, or that tree itself; ``text``:
+the rules, as `gputree.RuleSet.to_text` writes them.
 """
 
 from __future__ import annotations
