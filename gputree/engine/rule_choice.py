@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import lgamma, log
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from gputree.core.conditions import Condition, Interval
 from gputree.core.keys import Stream, draw, mix, unit
 from gputree.core.schema import Kind
-from gputree.engine.rule_pruning import Bits, RuleCases, size
+from gputree.engine.rule_pruning import Bits, RuleCases, as_bits, size
 
 ALL_SUBSETS = 10  # rules of a class of which all subsets are tried
 STARTS = 11  # of a search among more
@@ -61,15 +62,16 @@ def column_bits(cases: RuleCases, i: int) -> float:
     return float(-(p * np.log2(p)).sum())
 
 
-def log2_factorial(n: int) -> float:
-    """log2(n!)."""
-    return lgamma(n + 1) / log(2.0)
+def log2_factorial(n: Any) -> NDArray[np.float64]:
+    """log2(n!), of one number or of many."""
+    bits: NDArray[np.float64] = gammaln(np.asarray(n, np.float64) + 1.0) / np.log(2.0)
+    return bits
 
 
 def rule_bits(conditions: Sequence[Condition], bits: Callable[[Condition], float]) -> float:
     """Bits of one rule, whose conditions may stand in any order."""
     c = len(conditions)
-    return sum(map(bits, conditions)) + float(np.log2(c)) - log2_factorial(c)
+    return sum(map(bits, conditions)) + float(np.log2(c) - log2_factorial(c))
 
 
 def biased_bits(n: NDArray[np.float64], e: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -111,17 +113,21 @@ def worthwhile(
     key : int
         Of the draws of a search among more than ten rules.
     """
-    met = np.stack([rule.met for rule in rules])
+    met, n = np.stack([rule.met for rule in rules]), Size(cases.n, int(size(own)))
     if len(rules) <= ALL_SUBSETS:
         flags = np.arange(2 ** len(rules))[:, None] >> np.arange(len(rules)) & 1
         order = np.argsort(flags.sum(axis=1), kind="stable")
         fired, right = subset_counts(met, own)
-        value = total_bits(flags @ cost, flags.sum(axis=1), fired, right, Size(cases.n, int(size(own))))
+        value = total_bits(flags @ cost, flags.sum(axis=1), fired, right, n)
         best = order[value[order].argmin()]
         return np.flatnonzero(flags[best]).tolist()
-    starts = [unit(draw(mix(key, s), Stream.SHUFFLE, np.arange(len(rules)))) < s / (STARTS - 1) for s in range(STARTS)]
-    found = [descent(Search(met, own, cost, Size(cases.n, int(size(own)))), start) for start in starts]
-    return np.flatnonzero(min(found, key=lambda pair: pair[0])[1]).tolist()
+    subset, best, chosen = Subset(met, own, cost, n), np.inf, np.zeros(len(rules), bool)
+    for s in range(STARTS):
+        subset.start(unit(draw(mix(key, s), Stream.SHUFFLE, np.arange(len(rules)))) < s / (STARTS - 1))
+        bits = subset.descend()
+        if bits < best:
+            best, chosen = bits, subset.chosen
+    return [int(i) for i in np.flatnonzero(chosen)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +146,7 @@ def total_bits(
     n: Size,
 ) -> NDArray[np.float64]:
     """Bits of subsets (k,) of rules and of their exceptions, from the sums of their costs and their numbers."""
-    orders = np.array([log2_factorial(r) for r in range(int(rules.max(initial=0)) + 1)])[rules]
-    theory: NDArray[np.float64] = REDUNDANCY * (cost - orders)
+    theory: NDArray[np.float64] = REDUNDANCY * (cost - log2_factorial(rules))
     return theory + exception_bits(n.cases, fired, fired - right, n.own - right)
 
 
@@ -157,45 +162,64 @@ def subset_counts(met: Bits, own: Bits) -> tuple[NDArray[np.int64], NDArray[np.i
     return counts[0], counts[1]
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What a search for the best subset needs: rows of the rules and of the class, costs, and numbers of cases."""
+class Subset:
+    """A choice among the rules of a class, and what it would be after each rule is added or dropped.
 
-    met: Bits
-    own: Bits
-    cost: NDArray[np.float64]
-    n: Size
+    ``met`` (r, words) are the rows of the rules, ``own`` (words,) those of the class. ``change`` i8 (r, 2) is by how
+    many rows, and rows of the class, the choice covers more or fewer when a rule is added or dropped.
+    """
+
+    def __init__(self, met: Bits, own: Bits, cost: NDArray[np.float64], n: Size) -> None:
+        self.met, self.own, self.cost, self.n = met, own, cost, n
+        self.start(np.zeros(len(met), bool))
+
+    def start(self, chosen: NDArray[np.bool_]) -> None:
+        """Begin with these rules (r,)."""
+        self.chosen = chosen.copy()
+        self.times = sum((rows_of(rule) for rule in self.met[chosen]), np.zeros(self.own.size * 64, np.int32))
+        self.once, self.none = as_bits(self.times == 1), as_bits(self.times == 0)
+        self.change = self.affected(self.met, slice(None), self.chosen)
+        self.covered = np.array([size(~self.none), size(~self.none & self.own)])
+
+    def affected(self, met: Bits, words: Any, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Of rules, the rows among some words that they alone cover, or would newly cover; and those of the class."""
+        rows = met & np.where(chosen[:, None], self.once[words], self.none[words])
+        return np.stack([size(rows), size(rows & self.own[words])], axis=1)
+
+    def toggle(self, i: int) -> None:
+        """Add or drop a rule; only words in which rows change are counted again."""
+        sign = -1 if self.chosen[i] else 1
+        self.covered += sign * self.change[i]
+        self.times += sign * rows_of(self.met[i])
+        once, none = as_bits(self.times == 1), as_bits(self.times == 0)
+        words = np.flatnonzero((once ^ self.once) | (none ^ self.none))
+        part = self.met[:, words]
+        self.change -= self.affected(part, words, self.chosen)
+        self.once, self.none = once, none
+        self.change += self.affected(part, words, self.chosen)
+        self.chosen[i] = ~self.chosen[i]
+        self.change[i] = self.affected(self.met[[i]], slice(None), self.chosen[[i]])[0]
+
+    def bits(self) -> NDArray[np.float64]:
+        """Bits of the choice after each rule is added or dropped, and last as it is (r + 1,)."""
+        sign = np.append(np.where(self.chosen, -1, 1), 0)
+        counts = np.append(self.change, [[0, 0]], axis=0) * sign[:, None] + self.covered
+        cost = np.append(self.cost, 0.0) * sign + float(self.cost[self.chosen].sum())
+        return total_bits(cost, sign + int(self.chosen.sum()), counts[:, 0], counts[:, 1], self.n)
+
+    def descend(self) -> float:
+        """Add or drop the rule that saves the most bits, the first among equals, while some one saves any."""
+        while True:
+            *value, now = self.bits().tolist()
+            step = int(np.argmin(value))
+            if not value[step] < now:
+                return float(now)
+            self.toggle(step)
 
 
-def descent(search: Search, chosen: NDArray[np.bool_]) -> tuple[float, NDArray[np.bool_]]:
-    """From a choice of rules (r,), add or drop the one that saves the most bits while some one saves any."""
-    chosen = chosen.copy()
-    best = np.inf
-    while True:
-        value, now = neighbours(search, chosen)
-        best = min(best, now)
-        step = int(value.argmin())
-        if not value[step] < best:
-            return best, chosen
-        best = float(value[step])
-        chosen[step] = ~chosen[step]
-
-
-def neighbours(search: Search, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.float64], float]:
-    """Bits after each rule is added or dropped (r,), and bits now."""
-    once = np.zeros(search.met.shape[1], np.uint64)  # rows that exactly one rule covers
-    some = once.copy()
-    for rule in search.met[chosen]:
-        once = (once & ~rule) | (rule & ~some)
-        some |= rule
-    changed = np.where(chosen[:, None], search.met & once, search.met & ~some)
-    sign = np.append(np.where(chosen, -1, 1), 0)
-    counts = [
-        np.append(size(changed & mask), 0) * sign + int(size(some & mask)) for mask in (~np.uint64(0), search.own)
-    ]
-    cost = np.append(search.cost, 0.0) * sign + float(search.cost[chosen].sum())
-    value = total_bits(cost, sign + int(chosen.sum()), counts[0], counts[1], search.n)
-    return value[:-1], float(value[-1])
+def rows_of(bits: Bits) -> NDArray[np.int32]:
+    """The rows of a set (words,) as ones (rows,)."""
+    return np.unpackbits(bits.view(np.uint8)).astype(np.int32)
 
 
 def in_order(rules: Sequence[Candidate], cases: RuleCases) -> list[Candidate]:

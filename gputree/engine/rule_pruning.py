@@ -171,10 +171,10 @@ def dependence(table: NDArray[np.int64]) -> float:
     return float(erfc(np.sqrt(chi2 / 2.0)))
 
 
-def without_each(conditions: Bits) -> Bits:
-    """Rows that meet all of some conditions (d, words), and all but each: (d + 1, words)."""
+def without_each(conditions: Bits, every: Bits) -> Bits:
+    """Of some rows (words,), those that meet all of d conditions (d, words), and all but each: (d + 1, words)."""
     d = len(conditions)
-    ahead = np.full((d + 1, conditions.shape[1]), ~np.uint64(0))  # those before i
+    ahead = np.tile(every, (d + 1, 1))  # those before i
     behind = ahead.copy()  # those after i
     for i in range(d):
         ahead[i + 1] = ahead[i] & conditions[i]
@@ -182,15 +182,17 @@ def without_each(conditions: Bits) -> Bits:
     return np.concatenate([ahead[d:], ahead[:d] & behind[1:]])
 
 
-def kept_conditions(conditions: Sequence[Bits], others: Bits, simplifier: Simplifier, empty: float) -> list[int]:
+def kept_conditions(
+    conditions: Sequence[Bits], own: Bits, others: Bits, simplifier: Simplifier, empty: float
+) -> list[int]:
     """The conditions of a rule that stay.
 
     Parameters
     ----------
     conditions : sequence of bits (words,)
         The rows that meet each of them.
-    others : bits (words,)
-        The rows of all other classes.
+    own, others : bits (words,)
+        The rows of the class, and those of all others.
     simplifier : Simplifier
         Says what to drop.
     empty : float
@@ -198,7 +200,7 @@ def kept_conditions(conditions: Sequence[Bits], others: Bits, simplifier: Simpli
     """
     kept = list(range(len(conditions)))
     while kept:
-        met = without_each(np.stack([conditions[i] for i in kept]))
+        met = without_each(np.stack([conditions[i] for i in kept]), own | others)
         weakest = simplifier.weakest(size(met), size(met & others), empty)
         if weakest is None:
             break

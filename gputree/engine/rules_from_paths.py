@@ -59,19 +59,20 @@ def ordered_rules(paths: Iterable[Path], cases: RuleCases, method: Method) -> tu
 def simplified(paths: Iterable[Path], cases: RuleCases, method: Method) -> list[Candidate]:
     """The rules of paths without the conditions that do not help, each once; those that are no use are left out."""
     classes, order = cases.classes(), {feature.name: i for i, feature in enumerate(cases.features)}
+    every = np.bitwise_or.reduce(classes)
     known: dict[Condition, Bits] = {}
     found: dict[tuple[tuple[Condition, ...] | None, int], Candidate] = {}
     for conditions, label in paths:
         for condition in conditions:
             if condition not in known:
                 known[condition] = cases.meeting(condition)
-        empty, others = cases.default_error(label), ~classes[label]
-        kept = kept_conditions([known[c] for c in conditions], others, method.simplifier, empty)
+        empty, own = cases.default_error(label), classes[label]
+        kept = kept_conditions([known[c] for c in conditions], own, every & ~own, method.simplifier, empty)
         rest = tuple(conditions[i] for i in kept)
         if not rest:
             continue
         met = np.bitwise_and.reduce([known[c] for c in rest])
-        n, wrong = size(met[None]), size((met & others)[None])
+        n, wrong = size(met[None]), size((met & ~own)[None])
         error = float(pessimistic_errors(n, wrong, method.confidence, empty)[0])
         if n[0] and (error < empty or not method.by_bits):
             found.setdefault((merged(rest, order), label), Candidate(rest, label, met, error))
