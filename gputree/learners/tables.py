@@ -256,12 +256,20 @@ def read_column(column: Series, feature: Feature) -> NDArray[Any]:
         return np.full(missing.size, np.nan, np.float32)
     if feature.kind == Kind.NUMERIC:
         return numbers(column, missing, feature.name)
-    known = [v for v, gone in zip(cells(column), missing, strict=True) if not gone]
-    if feature.categories:
-        refuse_other_kind(known, feature)
     number = {value: float(i) for i, value in enumerate(feature.categories)}
     result = np.full(missing.size, np.nan)
-    result[~missing] = [number.get(v, UNKNOWN) for v in known]
+    if isinstance(column.dtype, nw.Categorical | nw.Enum):  # its few values are looked up, not its cells
+        held = column.drop_nulls()
+        known = held.unique().to_list()
+        found = held.replace_strict(
+            known, [number.get(v, UNKNOWN) for v in known], return_dtype=nw.Float64()
+        ).to_numpy()
+    else:
+        known = [v for v, gone in zip(cells(column), missing, strict=True) if not gone]
+        found = [number.get(v, UNKNOWN) for v in known]
+    if feature.categories:
+        refuse_other_kind(known, feature)
+    result[~missing] = found
     return result
 
 
