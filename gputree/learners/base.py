@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind
-from gputree.engine.pruning import cost_complexity_path, prune
+from gputree.engine.pruning import cost_complexity_path
 from gputree.learners.grower import Grower, Prepared
 from gputree.learners.looks import Looks
 from gputree.learners.progress import reporter
@@ -58,8 +58,7 @@ class BaseTree(Looks, Grower):
         watch = reporter(begin) if self.verbose else None
 
         def work(ready: Prepared) -> None:
-            grown = self._grown(ready, seed, watch)
-            self._keep(prune(grown, target.layout.weight(grown.stats.T), self.ccp_alpha), target)
+            self._keep(self._pruned(self._grown(ready, seed, watch), target), target)
 
         ready = self._finish(ready, work)
         self.fit_info_ = self._fit_info(begin, ready)

@@ -22,12 +22,13 @@ from gputree.backends import choose, choose_or_cpu, wanted_device
 from gputree.backends.arrays import device_number, on_device, to_host
 from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError, heard
 from gputree.core.criteria import CRITERIA, Criterion
-from gputree.core.forest import Forest
+from gputree.core.forest import Forest, joined
 from gputree.core.packed import Meaning, pack, unpack
 from gputree.core.schema import ALL_CODES, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Stop
 from gputree.core.target import Target
 from gputree.engine.grow import Watch, grow
+from gputree.engine.pruning import prune
 from gputree.engine.recipe import TABLE_BYTES, Order, Recipe
 from gputree.engine.sampling import Sampler
 from gputree.learners.inputs import read_fit, read_predict, stays_on_device
@@ -149,6 +150,13 @@ class Grower(BaseEstimator):
         backend, rows = ready.backend, ready.rows
         X = rows.X if backend.device != "cpu" else to_host(rows.X)
         return backend.encode(X, self._edges(backend, replace(rows, X=X), self.schema_))
+
+    def _pruned(self, forest: Forest, target: Target) -> Forest:
+        """Every tree cut back by itself."""
+        if self.ccp_alpha <= 0.0:
+            return forest
+        trees = [forest.tree(t) for t in range(forest.roots.size)]
+        return joined([prune(tree, target.layout.weight(tree.stats.T), self.ccp_alpha) for tree in trees])
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""
