@@ -199,7 +199,7 @@ class Target:
 
 
 def on_the_scale_of(target: Target, y: NDArray[np.float64]) -> Target:
-    """Other rows y f8 (n, O) without weights, of no wider range, in the channels and on the scale of a target of sums."""
+    """Rows y f8 (n, O) without weights, of no wider range, in the channels and on the scale of a target of sums."""
     assert target.sums is not None
     sums = target.sums
     values = np.rint(np.ldexp((y - sums.centre).T, sums.exponent[:, None])).astype(np.int64)

@@ -18,6 +18,7 @@ from gputree.backends.arrays import on_device
 from gputree.backends.protocol import Codes
 from gputree.core.bags import Listed
 from gputree.core.criteria import CRITERIA
+from gputree.core.forest import Forest
 from gputree.core.schema import Kind
 from gputree.core.target import Target, counting_rows, on_the_scale_of
 from gputree.engine.grow import grow
@@ -27,7 +28,7 @@ from gputree.learners.grower import Prepared, Rows
 from gputree.learners.inputs import read_fit
 from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
-POSITIONS = 1 << 21  # rows in the subsets that are grown together
+POSITIONS = 1 << 20  # rows in the subsets that are grown together
 TOGETHER = (DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor)
 
 T = TypeVar("T")
@@ -42,20 +43,40 @@ class Refit:
     predict: Callable[[Subset], NDArray[Any]]
 
 
-def refit_each(model: Any, X: Any, y: Any, subsets: Sequence[Subset], use: Callable[[int, Refit], T]) -> list[T]:
-    """What ``use`` makes of the number of each subset and of a clone of the model fitted on it.
+def refit_each(
+    models: Sequence[Any], X: Any, y: Any, subsets: Sequence[Subset], use: Callable[[int, Refit], T]
+) -> list[list[T]]:
+    """What ``use`` makes of the number of each subset and of a clone of each model fitted on it, model by model.
 
-    Each is what ``clone(model).fit(X[rows], y[rows])`` gives; where all rows are of one table, single trees of this
-    library are bags of one frontier, which grow together.
+    Each fit is what ``clone(model).fit(X[rows], y[rows])`` gives. Subsets of a single tree of this library are bags of
+    one frontier, which grow together; models that differ in ``ccp_alpha`` alone are grown once.
     """
-    joint = Joint.of(model, X, y, subsets)
-    if joint is not None:
-        return joint.use_each(subsets, use)
-    found: list[T] = []
-    for number, rows in enumerate(subsets):
-        fitted = clone(model).fit(_safe_indexing(X, rows), _safe_indexing(y, rows))
-        found.append(use(number, Refit(fitted, partial(predicted, fitted, X))))
+    found: list[list[T]] = []
+    for alike in grown_alike(models):
+        joint = Joint.of(alike[0], X, y, subsets)
+        if joint is not None:
+            found += joint.use_each([model.ccp_alpha for model in alike], subsets, use)
+            continue
+        for model in alike:
+            fits = (clone(model).fit(_safe_indexing(X, rows), _safe_indexing(y, rows)) for rows in subsets)
+            found.append([use(i, Refit(fitted, partial(predicted, fitted, X))) for i, fitted in enumerate(fits)])
     return found
+
+
+def grown_alike(models: Sequence[Any]) -> list[list[Any]]:
+    """Runs of models that are grown alike, and pruned by different ``ccp_alpha``."""
+    runs: list[list[Any]] = []
+    for model in models:
+        if runs and type(model) in TOGETHER and growth(model) == growth(runs[-1][0]):
+            runs[-1].append(model)
+        else:
+            runs.append([model])
+    return runs
+
+
+def growth(model: Any) -> str:
+    """The parameters of a model but for that of pruning, as text."""
+    return repr((type(model), {name: v for name, v in model.get_params().items() if name != "ccp_alpha"}))
 
 
 def predicted(model: Any, X: Any, rows: Subset) -> NDArray[Any]:
@@ -108,18 +129,23 @@ class Joint:
         """Whether Poisson's criterion has a positive sum in every subset."""
         return self.model.criterion != "poisson" or all((self.labels[rows].max(axis=0) > 0).all() for rows in subsets)
 
-    def use_each(self, subsets: Sequence[Subset], use: Callable[[int, Refit], T]) -> list[T]:
+    def use_each(
+        self, alphas: Sequence[float], subsets: Sequence[Subset], use: Callable[[int, Refit], T]
+    ) -> list[list[T]]:
         """Grow all subsets, some together; where a device fails, all of them on the CPU."""
-        found: dict[int, T] = {}
+        found: dict[tuple[int, int], T] = {}
 
         def work(ready: Prepared) -> None:
             codes = self.model._codes(ready)
             for numbers in self.batches(subsets):
-                for number, fitted in zip(numbers, self.grown(ready, codes, [subsets[i] for i in numbers]), strict=True):
-                    found[number] = use(number, Refit(fitted, partial(self.predicted, fitted)))
+                target = self.target([subsets[i] for i in numbers])
+                forest = self.grown(ready, codes, target, [subsets[i] for i in numbers])
+                for t, number in enumerate(numbers):
+                    for a, fitted in enumerate(self.pruned(forest.tree(t), target, alphas)):
+                        found[a, number] = use(number, Refit(fitted, partial(self.predicted, fitted)))
 
         self.model._finish(self.ready, work)
-        return [found[number] for number in range(len(subsets))]
+        return [[found[a, number] for number in range(len(subsets))] for a in range(len(alphas))]
 
     def batches(self, subsets: Sequence[Subset]) -> Iterator[list[int]]:
         """Numbers of subsets of equal size and, for sums, of equal range of y: those have one scale."""
@@ -128,21 +154,24 @@ class Joint:
             y = None if self.ready.rows.target.sums is None else self.labels[rows]
             span = () if y is None else (y.min(axis=0).tobytes(), y.max(axis=0).tobytes())
             groups.setdefault((rows.size, span), []).append(number)
-        for (size, _), numbers in groups.items():
+        for (size, _span), numbers in groups.items():
             step = max(1, POSITIONS // max(size, 1))
             for first in range(0, len(numbers), step):
                 yield numbers[first : first + step]
 
-    def grown(self, ready: Prepared, codes: Codes, subsets: Sequence[Subset]) -> Iterator[Any]:
-        """Fitted models of some subsets."""
-        model, target = self.model, self.target(subsets)
+    def grown(self, ready: Prepared, codes: Codes, target: Target, subsets: Sequence[Subset]) -> Forest:
+        """The trees of some subsets."""
         listed = Listed(np.concatenate(subsets).astype(np.int64), np.cumsum([0, *map(len, subsets)]), alike=True)
         recipe = self.recipe(replace(ready.rows, target=target, n_rows=subsets[0].size, total_weight=subsets[0].size))
         recipe = replace(recipe, sampler=replace(recipe.sampler, n_trees=len(subsets), draws=listed))
-        forest = model._pruned(grow(ready.backend, codes, target, recipe, model._seed()), target)
-        for t in range(len(subsets)):
-            fitted = copy.copy(model)
-            fitted._keep(forest.tree(t), target)
+        return grow(ready.backend, codes, target, recipe, self.model._seed())
+
+    def pruned(self, tree: Forest, target: Target, alphas: Sequence[float]) -> Iterator[Any]:
+        """Fitted models of one tree, cut back by each of some alphas."""
+        for alpha in alphas:
+            fitted = copy.copy(self.model)
+            fitted.ccp_alpha = alpha
+            fitted._keep(fitted._pruned(tree, target), target)
             yield fitted
 
     def recipe(self, rows: Rows) -> Recipe:
