@@ -57,7 +57,7 @@ _HOMES = {
     "tree_html": "gputree.inspect.html",
     "trees_to_dataframe": "gputree.inspect.dump",
 }
-_MODULES = ("datasets", "impurity")
+_MODULES = ("datasets", "impurity", "model_selection")
 
 __all__ = [
     "C45Classifier",
@@ -81,6 +81,7 @@ __all__ = [
     "from_sklearn",
     "impurity",
     "load",
+    "model_selection",
     "plot_oob_errors",
     "plot_tree",
     "rules",
