@@ -47,12 +47,11 @@ struct GtCut {
 };
 
 // Gains and scores of the lanes' cuts; moves `carry` (n_channels,), which only the last lane uses, on by 32 cells. APART:
-// missing rows are no part of the slot, whose `cancels` is that of gains, and the gain is all that a cut is scored by.
+// missing rows, in the first cell if some are `away`, are no part of the slot, and a cut is scored by its gain alone.
 template <bool APART>
 static __device__ void gt_score(const GtSlot& slot, const GtLimits& limits, const GtCells& view, int i, bool known,
-                                bool missing, bool begun, gt_i64* carry, GtCut& cut) {
+                                bool missing, bool begun, gt_i64* carry, GtCut& cut, bool away = false) {
     const double N = (double)slot.weight;
-    const int ways = missing && !APART ? 2 : 1;
     double info[2] = {0.0, 0.0}, n[2][2], level[2][2] = {{0.0, 0.0}, {0.0, 0.0}};
     for (int d = 0; d < 2; ++d) {
         n[d][0] = (double)cut.weight[d], n[d][1] = (double)(slot.weight - cut.weight[d]);
@@ -63,14 +62,13 @@ static __device__ void gt_score(const GtSlot& slot, const GtLimits& limits, cons
         const gt_i64 mean = slot.mean[(gt_i64)o * slot.k];
         double fold[2][2] = {{0.0, 0.0}, {0.0, 0.0}};
         for (const int end = channel + gt_channels_of(slot.sizes, o); channel < end; ++channel) {
-            const gt_i64 away = APART && missing ? view.get(channel, 0) : 0;
-            const gt_i64 whole = slot.stats[(gt_i64)channel * slot.k] - away;
+            const gt_i64 whole = slot.stats[(gt_i64)channel * slot.k] - (APART && away ? view.get(channel, 0) : 0);
             if (GT_KIND == GT_COUNTS && whole == 0) continue;  // every criterion's term of a class without rows is 0
             const gt_i64 before = begun && GT_LANE == 31 ? carry[channel] : 0;
             gt_i64 left = gt_scan(known ? view.get(channel, i) : 0) + __shfl_sync(GT_EVERYONE, before, 31);
             if (GT_LANE == 31) carry[channel] = left;
             const double X = gt_float(whole, slot.weight, mean, slot.scales[o]);
-            for (int d = 0; d < ways; ++d) {
+            for (int d = 0; d < 1 + missing; ++d) {
                 if (d) left += view.get(channel, 0);
                 const gt_i64 rest = slot.weight - cut.weight[d];
                 const double x = gt_float(left, cut.weight[d], mean, slot.scales[o]);
@@ -81,14 +79,14 @@ static __device__ void gt_score(const GtSlot& slot, const GtLimits& limits, cons
                 if (channel == 1) level[d][0] = (double)left / n[d][0], level[d][1] = (double)(whole - left) / n[d][1];
             }
         }
-        for (int d = 0; d < ways; ++d) {
+        for (int d = 0; d < 1 + missing; ++d) {
             double more = 0.0 + gt_branch(fold[d][0], n[d][0], N);
             more += gt_branch(fold[d][1], n[d][1], N);
             more -= slot.own[(gt_i64)o * slot.step];
             cut.gain[d] += more;
         }
     }
-    for (int d = 0; d < ways; ++d) {
+    for (int d = 0; d < 1 + missing; ++d) {
         info[d] = 0.0 + gt_info(n[d][0], N);
         info[d] += gt_info(n[d][1], N);
         cut.score[d] = gt_grid(APART ? cut.gain[d] : gt_final(cut.gain[d], info[d], N), slot.cancels);

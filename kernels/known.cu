@@ -75,7 +75,7 @@ static __device__ void gt_ruled_cut(const GtKnown& known, const GtRule& rule, co
         const gt_i64 rest = slot.weight - cut.weight[0], light = rest < cut.weight[0] ? rest : cut.weight[0];
         cut.fine[0] = own > 0 && follow >= 0 && (double)light >= side;
         if (cut.fine[0]) cut.fine[0] = values[view.code_at(i)] < values[view.code_at(follow)] - rule.gap;
-        gt_score<true>(slot, free, view, i, inside, known.missing, begun, carry, cut);
+        gt_score<true>(slot, free, view, i, inside, false, begun, carry, cut, known.missing);
         begun = true;
         tries += __popc(__ballot_sync(GT_EVERYONE, cut.fine[0]));
         if (cut.fine[0] && (best.rank < 0 || cut.score[0] > best.score))

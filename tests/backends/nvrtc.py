@@ -226,9 +226,10 @@ def warnings(log: str) -> list[str]:
 _BOUNDS = re.compile(r"\.entry (\w+)\([^)]*\)\s*\.maxntid (\d+)(?:, 1, 1)?\n(?:\.minnctapersm (\d+)\n)?")
 # An instruction on floating-point numbers: its type is the last part, or stands before that of what is converted.
 _FLOAT = re.compile(r"^\s*(?:@!?%p\d+\s+)?([a-z]\w*(?:\.\w+)*\.(?:b?f16\w*|b?f32|tf32|f64)(?:\.\w+)*)\s", re.MULTILINE)
-# What is exact or rounded to nearest as IEEE 754 says. Without .rn, a product and a sum may become one instruction.
+# What is exact, rounded to nearest as IEEE 754 says, or cut off to an integer. Without .rn, a product and a sum may
+# become one instruction.
 _RIGHT = re.compile(
-    r"(add|sub|mul|div)\.rn\.f64|cvt\.rn\.f64\.[su]\d+|cvt\.(ftz\.)?f64\.f32"
+    r"(add|sub|mul|div)\.rn\.f64|cvt\.rn\.f64\.[su]\d+|cvt\.(ftz\.)?f64\.f32|cvt\.rzi\.[su]\d+\.f64"
     r"|(neg|abs|copysign|min|max|mov|selp|slct)\.f64|setp\.\w+(\.\w+)?\.f64|(ld|st)(\.\w+)*\.f64|ld(\.\w+)*\.f32"
     r"|setp\.(nan|num)(\.ftz)?\.f32"
 )
