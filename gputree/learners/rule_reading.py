@@ -21,6 +21,7 @@ class Table(BaseEstimator):
     """Stands for a fitted estimator where an array is read."""
 
     unknown = "majority"
+    _integers_are_names = True  # where a column holds categories
 
     def __init__(self, features: tuple[Feature, ...] = ()) -> None:
         self.features = features
