@@ -350,15 +350,15 @@ class RuleSet(RuleLooks):
 
     def _votes(self, block: NDArray[Any]) -> NDArray[np.float64]:
         """Shares of the votes of some rows, added in the order of the rules."""
-        met = self._bits.met(block)
-        votes = np.zeros((len(met), len(self._places)))
-        for rule, own in zip(self.rules, met.T, strict=True):
-            votes[:, self._places[rule.outcome]] += own * float(rule.confidence or 0.0)
-        total = votes.sum(axis=1)
-        self._need_default(total == 0)
+        met = np.ascontiguousarray(self._bits.met(block).T)
+        votes = np.zeros((len(self._places), len(block)))
+        for rule, own in zip(self.rules, met, strict=True):
+            votes[self._places[rule.outcome]] += own * float(rule.confidence or 0.0)
+        none = ~votes.any(axis=0)
+        self._need_default(none)
         if self.default is not None:
-            votes[total == 0] = self._class_shares(self.default)
-        shares: NDArray[np.float64] = votes / votes.sum(axis=1, keepdims=True)
+            votes[:, none] = self._class_shares(self.default)[:, None]
+        shares: NDArray[np.float64] = (votes / votes.sum(axis=0)).T
         return shares
 
     def _members(self, labels: NDArray[Any]) -> NDArray[np.float64]:
