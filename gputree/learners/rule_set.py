@@ -354,7 +354,7 @@ class RuleSet(RuleLooks):
         votes = np.zeros((len(self._places), len(block)))
         for rule, own in zip(self.rules, met, strict=True):
             votes[self._places[rule.outcome]] += own * float(rule.confidence or 0.0)
-        none = ~votes.any(axis=0)
+        none: NDArray[np.bool_] = votes.max(axis=0, initial=0.0) == 0
         self._need_default(none)
         if self.default is not None:
             votes[:, none] = self._class_shares(self.default)[:, None]
