@@ -124,9 +124,8 @@ def dnf(found: RuleSet, outcome: Any) -> str:
     Examples
     --------
     >>> from gputree import RuleSet
-    >>> from gputree.inspect.rules import dnf
     >>> text = "if (a=True) and (b=True) then yes if (a=False) and (c>2.5) then yes else no"
-    >>> dnf(RuleSet.from_text(text), "yes")
+    >>> RuleSet.from_text(text).dnf("yes")
     'a b + ~a (c>2.5)'
     """
     features = {feature.name: feature for feature in found.features}

@@ -200,12 +200,11 @@ class RuleSet(RuleLooks):
             Every rule over all rows that meet it, the default over those that meet none; the confidence is the share of
             the rule's class. Numbers: the weights alone.
         """
-        met = self.matches(X)
-        (column,) = as_columns(y, met.shape[0])
-        member = np.ones((met.shape[0], 1)) if self.classes is None else self._members(column)
-        weight = checked_weight(sample_weight, met)
-        inside = np.column_stack([met, ~met.any(axis=1), np.ones(met.shape[0], bool)])
-        sums = inside.T.astype(np.float64) @ (member if weight is None else member * weight[:, None])
+        matrix = self._read(X)
+        (column,) = as_columns(y, matrix.shape[0])
+        member = np.ones((column.size, 1)) if self.classes is None else self._members(column)
+        weight = checked_weight(sample_weight, column)
+        sums = self._sums(matrix, member if weight is None else member * weight[:, None])
         total = sums.sum(axis=1).tolist()
         shares = [tuple((own / n).tolist()) if self.classes and n else () for own, n in zip(sums, total, strict=True)]
 
@@ -369,6 +368,16 @@ class RuleSet(RuleLooks):
             raise ValueError(f"y holds {odd!r}, which is none of the classes {known}; leave such rows out")
         numbers = np.array([self._places[label] for label in labels.tolist()], np.intp)
         return np.eye(len(self._places))[numbers]
+
+    def _sums(self, matrix: Any, member: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights by class (n, k) of the rows of each rule, of no rule, and of all: f8 (n_rules + 2, k)."""
+        sums, start = np.zeros((len(self) + 2, member.shape[1])), 0
+        for block in blocks(matrix):
+            met, own = self._bits.met(block), member[start : start + len(block)]
+            inside = np.column_stack([met, ~met.any(axis=1), np.ones(len(met), bool)])
+            sums += inside.T.astype(np.float64) @ own
+            start += len(block)
+        return sums
 
     def _share_of(self, rule: Rule, shares: tuple[float, ...]) -> float | None:
         """The share of a rule's class, if shares are known."""

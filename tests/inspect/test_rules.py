@@ -21,7 +21,6 @@ from gputree import (
     RuleSet,
     rules,
 )
-from gputree.inspect.rules import dnf
 from tests.model_files import odd_penguins, penguins
 
 MODELS: dict[str, Any] = {
@@ -101,8 +100,8 @@ def test_the_formula_of_a_boolean_tree() -> None:
     model = DecisionTreeClassifier(criterion="entropy").fit(X, y)
     found = rules(model)
     assert len(found) == 7
-    assert sorted(dnf(found, True).split(" + "), key=len) == ["x1 x2", "~x1 x3 x4", "x1 ~x2 x3 x4"]
-    products = dnf(found, True).split(" + ")
+    assert sorted(found.dnf(True).split(" + "), key=len) == ["x1 x2", "~x1 x3 x4", "x1 ~x2 x3 x4"]
+    products = found.dnf(True).split(" + ")
     for row, label in zip(X.itertuples(index=False), y, strict=True):
         literals = {f"x{i + 1}": v for i, v in enumerate(row)} | {f"~x{i + 1}": not v for i, v in enumerate(row)}
         assert any(all(literals[name] for name in product.split()) for product in products) == label
@@ -113,9 +112,9 @@ def test_the_formula_of_the_papaya_tree() -> None:
     X, y = boolean(lambda color, soft: color and soft, 2)
     found = DecisionTreeClassifier().fit(X, y).rules()
     assert len(found) == 3
-    assert dnf(found, True) == "x1 x2"
-    assert dnf(found, "no such") == "0"
-    assert dnf(DecisionTreeClassifier().fit(X, [True] * 4).rules(), True) == "1"
+    assert found.dnf(True) == "x1 x2"
+    assert found.dnf("no such") == "0"
+    assert DecisionTreeClassifier().fit(X, [True] * 4).rules().dnf(True) == "1"
 
 
 def test_the_restaurant_in_rules() -> None:
