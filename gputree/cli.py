@@ -330,7 +330,7 @@ def prediction_columns(model: Any, X: Columns, proba: bool) -> tuple[list[str], 
 def run_show(args: argparse.Namespace) -> None:
     """Print a model: what it is, its size, its rules, or those of one of its trees."""
     model = load_model(args.model)
-    model = getattr(model, "tree_", model)  # of rules, what they were made from
+    model = model.tree_ if hasattr(model, "rules_") else model
     tree = tree_of(model, args.tree)
     show_model(model)
     if tree is None:

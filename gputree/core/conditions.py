@@ -135,7 +135,7 @@ def category_lists(forest: Forest, feature: Feature, node: int) -> list[tuple[An
 def branches(forest: Forest, schema: Schema, node: int) -> list[Condition]:
     """What the branches of a test ask, all values shared out: missing ones, and categories that the test does not list.
 
-    A value that a test sends down every branch (SPREAD) meets the condition of none.
+    A value that a test sends down every branch, or keeps (SPREAD, STAY), meets the condition of none.
     """
     found = listed(forest, schema, node)
     unseen, missing = int(forest.unseen[node]), int(forest.missing[node])

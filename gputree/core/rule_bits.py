@@ -65,7 +65,8 @@ class RuleBits:
             for w, word in enumerate(words):
                 hit = (word != 0) & (found[open_] < 0)
                 lowest = word[hit] & (~word[hit] + np.uint64(1))
-                found[open_[hit]] = start + w * WORD + np.bitwise_count(lowest - np.uint64(1))
+                bit = np.bitwise_count(lowest - np.uint64(1)).astype(np.int64)
+                found[open_[hit]] = start + w * WORD + bit
             open_, start = open_[found[open_] < 0], start + size
         return found
 

@@ -24,8 +24,9 @@ def rules(model: Any) -> RuleSet:
 
     The conditions of a path on one column are one: an interval, or some categories. They say what missing values do,
     and what categories do that a test does not list (``not in {...}``), so that every row meets exactly one rule, and
-    the set predicts as the tree does. (Where a tree sends a missing value down every branch, as C4.5 does, no condition
-    holds for it, and a row may meet none: the default, the outcome of the root, then decides.)
+    the set predicts as the tree does. (Where a tree sends a value down every branch, as C4.5 does with missing ones, or
+    keeps it at the node, no condition holds for it, and the row may meet no rule: the default, the outcome of the root,
+    then decides.)
 
     Parameters
     ----------
@@ -124,9 +125,8 @@ def dnf(found: RuleSet, outcome: Any) -> str:
     Examples
     --------
     >>> from gputree import RuleSet
-    >>> from gputree.inspect.rules import dnf
     >>> text = "if (a=True) and (b=True) then yes if (a=False) and (c>2.5) then yes else no"
-    >>> dnf(RuleSet.from_text(text), "yes")
+    >>> RuleSet.from_text(text).dnf("yes")
     'a b + ~a (c>2.5)'
     """
     features = {feature.name: feature for feature in found.features}

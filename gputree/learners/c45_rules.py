@@ -162,7 +162,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
     def _take_over(self, tree: Any) -> None:
         """What the tree knows of the columns and labels."""
         self.schema_, self.n_features_in_, self.classes_ = tree.schema_, tree.n_features_in_, tree.classes_
-        self.n_classes_, self.n_outputs_, self.unknown_ = tree.n_classes_, 1, tree.unknown
+        self.n_classes_, self.n_outputs_ = tree.n_classes_, 1
         if hasattr(tree, "feature_names_in_"):
             self.feature_names_in_ = tree.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
@@ -209,7 +209,12 @@ class C45Rules(ClassifierMixin, BaseEstimator):
     @property
     def unknown(self) -> str:
         """What to do with values that are none of the categories, as the tree has it."""
-        return str(self.unknown_)
+        return str(self.tree_.unknown)
+
+    @property
+    def _integers_are_names(self) -> bool:
+        """Whether a column of integers holds categories, as the tree has it."""
+        return bool(self.tree_._integers_are_names)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of every row, (n_rows,)."""

@@ -63,3 +63,9 @@ class RuleLooks:
         from gputree.inspect.rules import rules_to_frame
 
         return rules_to_frame(self, library)
+
+    def dnf(self: Any, outcome: Any) -> str:
+        """When an outcome holds, as a sum of products; see `gputree.inspect.rules.dnf`."""
+        from gputree.inspect.rules import dnf
+
+        return dnf(self, outcome)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
+from gputree.backends.arrays import to_host
 from gputree.core.rule_bits import BLOCK_ROWS
 from gputree.core.schema import Feature, Schema
 from gputree.learners.frames import as_frame, columns_of
@@ -21,6 +22,7 @@ class Table(BaseEstimator):
     """Stands for a fitted estimator where an array is read."""
 
     unknown = "majority"
+    _integers_are_names = True  # where a column holds categories
 
     def __init__(self, features: tuple[Feature, ...] = ()) -> None:
         self.features = features
@@ -37,7 +39,7 @@ def matrix_of(X: Any, features: tuple[Feature, ...], asked: tuple[int, ...]) -> 
     """The columns with these numbers as floats f4/f8 (n, asked), of an array by place and of a frame by name."""
     frame = as_frame(X)
     if frame is None:
-        return read_predict(Table(features), X)[:, list(asked)]
+        return to_host(read_predict(Table(features), X))[:, list(asked)]
     names, columns = [str(name) for name in frame.columns], list(columns_of(frame))
     wanted = [features[i].name for i in asked]
     if not set(wanted) <= set(names):

@@ -200,12 +200,11 @@ class RuleSet(RuleLooks):
             Every rule over all rows that meet it, the default over those that meet none; the confidence is the share of
             the rule's class. Numbers: the weights alone.
         """
-        met = self.matches(X)
-        (column,) = as_columns(y, met.shape[0])
-        member = np.ones((met.shape[0], 1)) if self.classes is None else self._members(column)
-        weight = checked_weight(sample_weight, met)
-        inside = np.column_stack([met, ~met.any(axis=1), np.ones(met.shape[0], bool)])
-        sums = inside.T.astype(np.float64) @ (member if weight is None else member * weight[:, None])
+        matrix = self._read(X)
+        (column,) = as_columns(y, matrix.shape[0])
+        member = np.ones((column.size, 1)) if self.classes is None else self._members(column)
+        weight = checked_weight(sample_weight, column)
+        sums = self._sums(matrix, member if weight is None else member * weight[:, None])
         total = sums.sum(axis=1).tolist()
         shares = [tuple((own / n).tolist()) if self.classes and n else () for own, n in zip(sums, total, strict=True)]
 
@@ -350,15 +349,15 @@ class RuleSet(RuleLooks):
 
     def _votes(self, block: NDArray[Any]) -> NDArray[np.float64]:
         """Shares of the votes of some rows, added in the order of the rules."""
-        met = self._bits.met(block)
-        votes = np.zeros((len(met), len(self._places)))
-        for rule, own in zip(self.rules, met.T, strict=True):
-            votes[:, self._places[rule.outcome]] += own * float(rule.confidence or 0.0)
-        total = votes.sum(axis=1)
-        self._need_default(total == 0)
+        met = np.ascontiguousarray(self._bits.met(block).T)
+        votes = np.zeros((len(self._places), len(block)))
+        for rule, own in zip(self.rules, met, strict=True):
+            votes[self._places[rule.outcome]] += own * float(rule.confidence or 0.0)
+        none: NDArray[np.bool_] = votes.max(axis=0, initial=0.0) == 0
+        self._need_default(none)
         if self.default is not None:
-            votes[total == 0] = self._class_shares(self.default)
-        shares: NDArray[np.float64] = votes / votes.sum(axis=1, keepdims=True)
+            votes[:, none] = self._class_shares(self.default)[:, None]
+        shares: NDArray[np.float64] = (votes / votes.sum(axis=0)).T
         return shares
 
     def _members(self, labels: NDArray[Any]) -> NDArray[np.float64]:
@@ -369,6 +368,16 @@ class RuleSet(RuleLooks):
             raise ValueError(f"y holds {odd!r}, which is none of the classes {known}; leave such rows out")
         numbers = np.array([self._places[label] for label in labels.tolist()], np.intp)
         return np.eye(len(self._places))[numbers]
+
+    def _sums(self, matrix: Any, member: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights by class (n, k) of the rows of each rule, of no rule, and of all: f8 (n_rules + 2, k)."""
+        sums, start = np.zeros((len(self) + 2, member.shape[1])), 0
+        for block in blocks(matrix):
+            met, own = self._bits.met(block), member[start : start + len(block)]
+            inside = np.column_stack([met, ~met.any(axis=1), np.ones(len(met), bool)])
+            sums += inside.T.astype(np.float64) @ own
+            start += len(block)
+        return sums
 
     def _share_of(self, rule: Rule, shares: tuple[float, ...]) -> float | None:
         """The share of a rule's class, if shares are known."""

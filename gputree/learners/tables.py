@@ -257,18 +257,19 @@ def read_column(column: Series, feature: Feature) -> NDArray[Any]:
     if feature.kind == Kind.NUMERIC:
         return numbers(column, missing, feature.name)
     number = {value: float(i) for i, value in enumerate(feature.categories)}
-    result = np.full(missing.size, np.nan)
-    if isinstance(column.dtype, nw.Categorical | nw.Enum):  # its few values are looked up, not its cells
-        held = column.drop_nulls()
-        known = held.unique().to_list()
-        found = held.replace_strict(
-            known, [number.get(v, UNKNOWN) for v in known], return_dtype=nw.Float64()
-        ).to_numpy()
-    else:
-        known = [v for v, gone in zip(cells(column), missing, strict=True) if not gone]
-        found = [number.get(v, UNKNOWN) for v in known]
+    typed = isinstance(column.dtype, nw.Categorical | nw.Enum)  # few values: they are looked up, not the cells
+    held = column.drop_nulls() if typed else None
+    known = (
+        [v for v, gone in zip(cells(column), missing, strict=True) if not gone]
+        if held is None
+        else cells(held.unique())
+    )
     if feature.categories:
         refuse_other_kind(known, feature)
+    found: Any = [number.get(v, UNKNOWN) for v in known]
+    if held is not None:
+        found = held.replace_strict(known, found, return_dtype=nw.Float64()).to_numpy()
+    result = np.full(missing.size, np.nan)
     result[~missing] = found
     return result
 
