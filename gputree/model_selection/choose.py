@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
@@ -121,7 +120,7 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
     over : dict of str to list, or list of such
         Parameters and the values to try, all combinations of them, as in `GridSearchCV`. ``{"ccp_alpha": "path"}``
         tries every tree of the cost-complexity sequence of all rows: between two of its alphas their geometric mean,
-        and infinity at the end.
+        and at the end one that leaves a root alone.
     cv : int, str, splitter or iterable, default=10
         As in `estimate_error`. With ``"train-validation-test"`` or ``Holdout(test=...)``, some rows are kept for the
         end and measure the chosen model (`Selection.test_error`).
@@ -201,16 +200,21 @@ def values_of(model: Any, case: Case, name: str, values: Any, known: Mapping[str
             f"over names {name!r}, which {type(model).__name__} does not have; its parameters are {', '.join(known)}"
         )
     if isinstance(values, str) and values == "path" and name == "ccp_alpha":
-        return alphas_between(model, *case.take(case.rows()))
+        return alphas_between(model, case)
     if isinstance(values, str) or not isinstance(values, Sequence | range | np.ndarray) or not len(values):
         raise ValueError(f"over gives {name}={values!r}; give a list of at least one value to try")
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
-def alphas_between(model: Any, X: Any, y: NDArray[Any]) -> list[float]:
-    """Geometric means of neighbouring alphas of the cost-complexity sequence, and infinity (Breiman et al. 3.4.2)."""
-    alphas = np.unique(clone(model).cost_complexity_pruning_path(X, y).ccp_alphas)
-    return [*np.sqrt(alphas[:-1] * alphas[1:]).tolist(), np.inf]
+def alphas_between(model: Any, case: Case) -> list[float]:
+    """Geometric means of neighbouring alphas of the cost-complexity sequence (Breiman et al. 3.4.2).
+
+    The last one leaves a root alone in every fold: the weighted impurity of some of the rows is at most that of all.
+    """
+    path = clone(model).cost_complexity_pruning_path(*case.take(case.rows()))
+    alphas = np.unique(path.ccp_alphas)
+    share = min(train.size for train, _ in case.pairs) / case.rows().size
+    return [*np.sqrt(alphas[:-1] * alphas[1:]).tolist(), 2.0 * float(path.impurities[-1]) / share]
 
 
 def chosen(estimates: Sequence[ErrorEstimate], rule: str) -> int:

@@ -113,7 +113,7 @@ class LearningCurve:
         x = np.array(self.values, float) if numeric else np.arange(len(self.values))
         mean, spread = self.errors.mean(axis=1), self.standard_errors
         order = np.argsort(x, kind="stable")
-        ax.plot(x[order], self.train_errors.mean(axis=1)[order], "o--", label="training rows")
+        ax.plot(x[order], self.train_errors.mean(axis=1)[order], "o--", label="training rows", clip_on=False)
         (line,) = ax.plot(x[order], mean[order], "o-", label="rows held out")
         ax.fill_between(x[order], (mean - spread)[order], (mean + spread)[order], color=line.get_color(), alpha=0.2)
         if not numeric:
