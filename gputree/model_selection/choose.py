@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from gputree.model_selection.estimate import Case, ErrorEstimate
-from gputree.model_selection.show import frame_of, number, settings, text_table, whole
+from gputree.model_selection.show import frame_of, headline, number, settings, text_table, whole
 from gputree.model_selection.splits import Holdout, describe
 from gputree.table import FrameLibrary
 
@@ -77,7 +77,7 @@ class Selection:
     def __str__(self) -> str:
         first = self.best
         what = "wrong labels" if first.classes else "mean squared error"
-        lines = [f"{first.model}, {describe(first.cv, first.fold_rows.size)}, rule {self.rule!r}: {what}"]
+        lines = [headline(f"{first.model}, {describe(first.cv, first.fold_rows.size)}, rule {self.rule!r}: {what}")]
         shown = self.shown()
         rows = [candidate_line(self.params[i], self.estimates[i]) for i in shown]
         header = ("", "error", "s.e.", "pooled", "training", "size")
@@ -282,6 +282,7 @@ class OneStandardError:
             raise ValueError(f"parameter={self.parameter!r} is not searched over; {names} are")
         mean, spread = (np.asarray(cv_results[f"{what}_test_{self.scoring}"]) for what in ("mean", "std"))
         folds = sum(name.startswith("split") and name.endswith(f"_test_{self.scoring}") for name in cv_results)
+        mean = np.where(np.ma.getmaskarray(values), np.nan, mean)  # grids without the parameter
         best = int(np.nanargmax(mean))
         enough = np.flatnonzero(mean >= mean[best] - spread[best] / np.sqrt(max(folds - 1, 1)))
         sign = -1 if self.reverse else 1

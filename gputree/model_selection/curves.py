@@ -19,7 +19,7 @@ from gputree.inspect.plot import pyplot
 from gputree.learners.refits import Refit, Subset, refit_each
 from gputree.model_selection.choose import values_of, with_params
 from gputree.model_selection.estimate import Case
-from gputree.model_selection.show import frame_of, number, text_table, whole
+from gputree.model_selection.show import frame_of, headline, number, text_table, whole
 from gputree.model_selection.sizes import size_of
 from gputree.model_selection.splits import describe
 from gputree.table import FrameLibrary
@@ -89,7 +89,7 @@ class LearningCurve:
             for value, size, *figures in zip(self.values, self.sizes, *columns, strict=True)
         ]
         table = text_table((self.name, "training", "held out", "s.e.", "size"), rows)
-        return f"{self.model}, {self.cv}: {what}\n{table}"
+        return f"{headline(f'{self.model}, {self.cv}: {what}')}\n{table}"
 
     def plot(self, ax: Any = None) -> Any:
         """Draw both errors, the held-out one with a band of one standard error to either side.

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import _safe_indexing, indexable
 
 from gputree.learners.refits import Refit, refit_each
-from gputree.model_selection.show import frame_of, number, whole
+from gputree.model_selection.show import frame_of, headline, number, whole
 from gputree.model_selection.sizes import size_of
 from gputree.model_selection.splits import Bootstrap, Pair, check_classes, describe, pairs_of, splitter_of
 from gputree.table import FrameLibrary
@@ -112,7 +112,7 @@ class ErrorEstimate:
     def __str__(self) -> str:
         rows = np.unique(self.row).size
         what = "wrong labels" if self.classes else "mean squared error"
-        lines = [f"{self.model}, {describe(self.cv, self.fold_rows.size)}, {rows} rows held out: {what}"]
+        lines = [headline(f"{self.model}, {describe(self.cv, self.fold_rows.size)}, {rows} rows held out: {what}")]
         lines.append(f"mean of folds  {number(self.error)}")
         wrong = f" ({self.loss.sum():.0f} of {self.loss.size})" if self.classes else ""
         lines.append(f"pooled         {number(self.pooled)}{wrong}, standard error {number(self.standard_error)}")
