@@ -203,4 +203,4 @@ class Joint:
 
 def any_repeats(subsets: Sequence[Subset]) -> bool:
     """Whether a row is in a subset more than once."""
-    return any(np.unique(rows).size < rows.size for rows in subsets)
+    return any(rows.size and np.bincount(rows).max() > 1 for rows in subsets)

@@ -155,7 +155,7 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
     if rule not in RULES:
         raise ValueError(f"rule={rule!r} must be one of {', '.join(map(repr, RULES))}")
     case = Case.of(model, X, y, cv)
-    rows = case.rows()
+    rows = case.trains.named()
     candidates = candidates_of(model, case, over)
     models = [with_params(model, params) for params in candidates]
     estimates = tuple(case.estimates(models))
@@ -211,9 +211,9 @@ def alphas_between(model: Any, case: Case) -> list[float]:
 
     The last one leaves a root alone in every fold: the weighted impurity of some of the rows is at most that of all.
     """
-    path = clone(model).cost_complexity_pruning_path(*case.take(case.rows()))
+    path = clone(model).cost_complexity_pruning_path(*case.take(case.trains.named()))
     alphas = np.unique(path.ccp_alphas)
-    share = min(train.size for train, _ in case.pairs) / case.rows().size
+    share = min(train.size for train in case.trains) / case.trains.named().size
     return [*np.sqrt(alphas[:-1] * alphas[1:]).tolist(), 2.0 * float(path.impurities[-1]) / share]
 
 

@@ -184,14 +184,14 @@ def learning_curve(
     ((name, values),) = given.items()
     found: list[list[Measured]]
     if name == TRAIN_SIZE:
-        subsets = [[part_of(train, size) for train, _ in case.pairs] for size in checked_sizes(values)]
+        subsets = [[part_of(train, size) for train in case.trains] for size in checked_sizes(values)]
         found = [measured(case, [model], rows)[0] for rows in subsets]
         shown: Sequence[Any] = [round(float(np.mean([part.size for part in rows]))) for rows in subsets]
     else:
         shown = values_of(model, case, name, values, model.get_params())
-        found = measured(case, [with_params(model, {name: value}) for value in shown], [t for t, _ in case.pairs])
+        found = measured(case, [with_params(model, {name: value}) for value in shown], case.trains)
     train, held, sizes = (np.array([[getattr(m, what) for m in row] for row in found]) for what in Measured.__slots__)
-    words = describe(case.splitter, len(case.pairs))
+    words = describe(case.splitter, len(case.trains))
     return LearningCurve(type(model).__name__, words, case.classes, name, tuple(shown), train, held, sizes.mean(axis=1))
 
 
@@ -212,7 +212,7 @@ def measured(case: Case, models: Sequence[Any], subsets: Sequence[Subset]) -> li
 
 def measure(case: Case, subsets: Sequence[Subset], fold: int, refit: Refit) -> Measured:
     """One fit."""
-    held, size = case.pairs[fold][1], size_of(refit.model)
+    held, size = case.trains.held[fold], size_of(refit.model)
     train, error = (float(case.losses(rows, refit.predict(rows)).mean()) for rows in (subsets[fold], held))
     return Measured(train, error, np.nan if size is None else float(size))
 

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import sklearn.tree
 from numpy.typing import NDArray
+from scipy.sparse import csc_matrix, csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.model_selection import KFold, LeaveOneOut
@@ -154,6 +155,12 @@ def test_a_class_that_a_subset_lacks() -> None:
     named = np.array(["a", "b", "c"])[y]
     named[4] = "only here"
     compare(DecisionTreeClassifier(), X, named, all_but_one(30), same_trees=False)
+
+
+def test_sparse_tables() -> None:
+    X, y = labels(40)
+    for form in (csr_matrix, csc_matrix):
+        compare(DecisionTreeClassifier(), form(np.nan_to_num(np.maximum(X, 0))), y, thirds(40))
 
 
 def penguins(n: int) -> tuple[pd.DataFrame, NDArray[Any]]:

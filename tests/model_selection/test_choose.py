@@ -58,16 +58,16 @@ def test_the_least_error_is_the_choice_of_a_grid_search(name: str) -> None:
 def test_the_cost_complexity_sequence() -> None:
     """Breiman et al. 3.4: every pruned tree of all rows is a candidate, at the geometric mean of its two alphas."""
     X, y = load_iris(return_X_y=True)
-    X = X + np.random.default_rng(0).normal(scale=0.3, size=X.shape)
+    X, y = X[::2] + np.random.default_rng(0).normal(scale=0.3, size=(75, 4)), y[::2]
     tree = DecisionTreeClassifier()
     alphas = np.unique(tree.cost_complexity_pruning_path(X, y).ccp_alphas)
-    result = select(tree, X, y, {"ccp_alpha": "path"}, cv=10, rule="1se")
+    result = select(tree, X, y, {"ccp_alpha": "path"}, cv=5, rule="1se")
     given = [params["ccp_alpha"] for params in result.params]
     np.testing.assert_allclose(given[:-1], np.sqrt(alphas[:-1] * alphas[1:]))
     for alpha, estimate in zip(given, result.estimates, strict=True):
         model = DecisionTreeClassifier(ccp_alpha=alpha)
         assert estimate.size == model.fit(X, y).get_n_leaves()
-        np.testing.assert_allclose(1 - estimate.fold_errors, cross_val_score(model, X, y, cv=10), rtol=1e-12)
+        np.testing.assert_allclose(1 - estimate.fold_errors, cross_val_score(model, X, y, cv=5), rtol=1e-12)
     sizes = [e.size for e in result.estimates]
     assert sizes == sorted(sizes, reverse=True) == sorted(set(sizes), reverse=True)  # each subtree once
     assert sizes[-1] == 1
@@ -216,7 +216,7 @@ def test_one_standard_error_in_a_search() -> None:
 
 def test_text_of_80_columns() -> None:
     X, y = load_iris(return_X_y=True)
-    over = {"min_samples_leaf": range(1, 31), "criterion": ["gini", "entropy"], "categorical_split": ["multiway"]}
+    over = {"min_samples_leaf": range(1, 23), "criterion": ["gini", "entropy"], "categorical_split": ["multiway"]}
     result = select(DecisionTreeClassifier(), X, y, over, cv=3)
     lines = str(result).splitlines()
     assert max(map(len, lines)) <= 80

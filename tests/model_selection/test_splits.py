@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
-from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, cross_val_score
 
 from gputree import DecisionTreeClassifier
 from gputree.model_selection import Bootstrap, Holdout
+from gputree.model_selection.splits import trains_of
 
 
 @given(
@@ -85,3 +86,20 @@ def test_scikit_learn_takes_trees_and_parts(cv: Any) -> None:
     assert scores.tolist() == by_hand
     search = GridSearchCV(model, {"max_depth": [1, 3]}, cv=cv).fit(X, y)
     assert search.best_params_ == {"max_depth": 3}
+
+
+@pytest.mark.parametrize(
+    "cv", [LeaveOneOut(), Bootstrap(4), Holdout(0.2, 0.3), KFold(3, shuffle=True, random_state=0)], ids=str
+)
+def test_rows_to_fit_on_are_kept_only_where_they_are_not_all_others(cv: Any) -> None:
+    """Leave-one-out of n rows would hold n^2 numbers."""
+    X, y = np.zeros((50, 1)), np.arange(50)
+    trains = trains_of(cv, X, y)
+    pairs = list(cv.split(X, y))
+    assert len(trains) == len(pairs)
+    for train, held, (a, b) in zip(trains, trains.held, pairs, strict=True):
+        np.testing.assert_array_equal(train, a)
+        np.testing.assert_array_equal(held, b)
+    assert [rows.tolist() for rows in trains[1:3]] == [a.tolist() for a, _ in pairs[1:3]]
+    assert all(own is None for own in trains.own) == isinstance(cv, LeaveOneOut | KFold)
+    np.testing.assert_array_equal(trains.named(), np.unique(np.concatenate([part for pair in pairs for part in pair])))
