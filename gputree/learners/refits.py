@@ -19,7 +19,7 @@ from gputree.backends.protocol import Codes
 from gputree.core.bags import Listed
 from gputree.core.criteria import CRITERIA
 from gputree.core.forest import Forest
-from gputree.core.schema import Kind
+from gputree.core.schema import Cuts, Kind
 from gputree.core.target import Target, counting_rows, on_the_scale_of
 from gputree.engine.grow import grow
 from gputree.engine.recipe import Recipe
@@ -89,9 +89,9 @@ class Joint:
     """A table whose subsets can be grown together; ``model`` has read it, ``labels`` (n, O) are classes or numbers."""
 
     model: Any
-    X: Any
     labels: NDArray[Any]
     ready: Prepared
+    cuts: tuple[Cuts, ...]
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, subsets: Sequence[Subset]) -> Joint | None:
@@ -105,19 +105,27 @@ class Joint:
             return None
         if any_repeats(subsets) and (model.min_samples_leaf, model.min_samples_split) != (1, 2):
             return None  # these count copies of rows in a fit of its own
-        model = clone(model)
         try:
-            model._check_parameters()
-            matrix, model.schema_ = read_fit(model, X)
-            labels = model._read_target(y, matrix.shape[0])
-            target = model._target(labels, CRITERIA[model.criterion], None)
-            rows = Rows(matrix, target, labels.shape[0], labels.shape[0])
-            recipe = model._recipe(CRITERIA[model.criterion], rows, model.schema_)
-            backend = choose(model.device, model._cells(rows) * len(subsets), None, model.n_jobs)
+            joint = cls.read(clone(model), X, y, len(subsets))
         except (ValueError, TypeError, RuntimeError):
             return None  # a fit on a subset says better what is wrong, or takes what this one does not
-        joint = cls(model, matrix, labels, Prepared(backend, recipe, rows))
-        return joint if joint.same_categories() and joint.positive(subsets) else None
+        exact = all(cut.edges is None for cut in joint.cuts)
+        if exact and joint.same_categories() and joint.positive(subsets):
+            return joint
+        joint.ready.backend.close()
+        return None
+
+    @classmethod
+    def read(cls, model: Any, X: Any, y: Any, n_subsets: int) -> Joint:
+        """Read the table as a fit does."""
+        model._check_parameters()
+        matrix, model.schema_ = read_fit(model, X)
+        labels = model._read_target(y, matrix.shape[0])
+        target = model._target(labels, CRITERIA[model.criterion], None)
+        rows = Rows(matrix, target, labels.shape[0], labels.shape[0])
+        recipe = model._recipe(CRITERIA[model.criterion], rows, model.schema_)
+        backend = choose(model.device, model._cells(rows) * n_subsets, None, model.n_jobs)
+        return cls(model, labels, Prepared(backend, recipe, rows), model._edges(backend, rows, model.schema_))
 
     def same_categories(self) -> bool:
         """Whether categories that a subset lacks make no difference: unknown ones are no error, none are drawn."""
@@ -136,7 +144,7 @@ class Joint:
         found: dict[tuple[int, int], T] = {}
 
         def work(ready: Prepared) -> None:
-            codes, _ = self.model._codes(ready)
+            codes = ready.backend.encode(ready.rows.X, self.cuts)
             for numbers in self.batches(subsets):
                 target = self.target([subsets[i] for i in numbers])
                 forest = self.grown(ready, codes, target, [subsets[i] for i in numbers])
@@ -191,9 +199,9 @@ class Joint:
 
     def predicted(self, fitted: Any, rows: Subset) -> NDArray[Any]:
         """Predictions for rows of the table, which need not be read again."""
-        return np.asarray(fitted.predict(self.X[rows], check_input=False))
+        return np.asarray(fitted.predict(self.ready.rows.X[rows], check_input=False))
 
 
 def any_repeats(subsets: Sequence[Subset]) -> bool:
     """Whether a row is in a subset more than once."""
-    return any(np.unique(rows).size < rows.size for rows in subsets)
+    return any(rows.size and np.bincount(rows).max() > 1 for rows in subsets)

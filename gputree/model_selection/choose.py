@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from gputree.model_selection.estimate import Case, ErrorEstimate
-from gputree.model_selection.show import frame_of, number, settings, text_table, whole
+from gputree.model_selection.show import frame_of, headline, number, settings, text_table, whole
 from gputree.model_selection.splits import Holdout, describe
 from gputree.table import FrameLibrary
 
@@ -78,7 +77,7 @@ class Selection:
     def __str__(self) -> str:
         first = self.best
         what = "wrong labels" if first.classes else "mean squared error"
-        lines = [f"{first.model}, {describe(first.cv, first.fold_rows.size)}, rule {self.rule!r}: {what}"]
+        lines = [headline(f"{first.model}, {describe(first.cv, first.fold_rows.size)}, rule {self.rule!r}: {what}")]
         shown = self.shown()
         rows = [candidate_line(self.params[i], self.estimates[i]) for i in shown]
         header = ("", "error", "s.e.", "pooled", "training", "size")
@@ -121,7 +120,7 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
     over : dict of str to list, or list of such
         Parameters and the values to try, all combinations of them, as in `GridSearchCV`. ``{"ccp_alpha": "path"}``
         tries every tree of the cost-complexity sequence of all rows: between two of its alphas their geometric mean,
-        and infinity at the end.
+        and at the end one that leaves a root alone.
     cv : int, str, splitter or iterable, default=10
         As in `estimate_error`. With ``"train-validation-test"`` or ``Holdout(test=...)``, some rows are kept for the
         end and measure the chosen model (`Selection.test_error`).
@@ -156,7 +155,7 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
     if rule not in RULES:
         raise ValueError(f"rule={rule!r} must be one of {', '.join(map(repr, RULES))}")
     case = Case.of(model, X, y, cv)
-    rows = case.rows()
+    rows = case.trains.named()
     candidates = candidates_of(model, case, over)
     models = [with_params(model, params) for params in candidates]
     estimates = tuple(case.estimates(models))
@@ -201,16 +200,21 @@ def values_of(model: Any, case: Case, name: str, values: Any, known: Mapping[str
             f"over names {name!r}, which {type(model).__name__} does not have; its parameters are {', '.join(known)}"
         )
     if isinstance(values, str) and values == "path" and name == "ccp_alpha":
-        return alphas_between(model, *case.take(case.rows()))
+        return alphas_between(model, case)
     if isinstance(values, str) or not isinstance(values, Sequence | range | np.ndarray) or not len(values):
         raise ValueError(f"over gives {name}={values!r}; give a list of at least one value to try")
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
-def alphas_between(model: Any, X: Any, y: NDArray[Any]) -> list[float]:
-    """Geometric means of neighbouring alphas of the cost-complexity sequence, and infinity (Breiman et al. 3.4.2)."""
-    alphas = np.unique(clone(model).cost_complexity_pruning_path(X, y).ccp_alphas)
-    return [*np.sqrt(alphas[:-1] * alphas[1:]).tolist(), np.inf]
+def alphas_between(model: Any, case: Case) -> list[float]:
+    """Geometric means of neighbouring alphas of the cost-complexity sequence (Breiman et al. 3.4.2).
+
+    The last one leaves a root alone in every fold: the weighted impurity of some of the rows is at most that of all.
+    """
+    path = clone(model).cost_complexity_pruning_path(*case.take(case.trains.named()))
+    alphas = np.unique(path.ccp_alphas)
+    share = min(train.size for train in case.trains) / case.trains.named().size
+    return [*np.sqrt(alphas[:-1] * alphas[1:]).tolist(), 2.0 * float(path.impurities[-1]) / share]
 
 
 def chosen(estimates: Sequence[ErrorEstimate], rule: str) -> int:
@@ -278,6 +282,7 @@ class OneStandardError:
             raise ValueError(f"parameter={self.parameter!r} is not searched over; {names} are")
         mean, spread = (np.asarray(cv_results[f"{what}_test_{self.scoring}"]) for what in ("mean", "std"))
         folds = sum(name.startswith("split") and name.endswith(f"_test_{self.scoring}") for name in cv_results)
+        mean = np.where(np.ma.getmaskarray(values), np.nan, mean)  # grids without the parameter
         best = int(np.nanargmax(mean))
         enough = np.flatnonzero(mean >= mean[best] - spread[best] / np.sqrt(max(folds - 1, 1)))
         sign = -1 if self.reverse else 1

@@ -16,7 +16,7 @@ from gputree.model_selection.show import WIDTH, cut, frame_of, number, text_tabl
 from gputree.model_selection.splits import describe
 from gputree.table import FrameLibrary, Table
 
-LONGEST = 14  # characters of a name over a column
+LONGEST = 10  # characters of a name over a column
 
 
 @dataclass(frozen=True, slots=True, eq=False)

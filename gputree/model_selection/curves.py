@@ -19,7 +19,7 @@ from gputree.inspect.plot import pyplot
 from gputree.learners.refits import Refit, Subset, refit_each
 from gputree.model_selection.choose import values_of, with_params
 from gputree.model_selection.estimate import Case
-from gputree.model_selection.show import frame_of, number, text_table, whole
+from gputree.model_selection.show import frame_of, headline, number, text_table, whole
 from gputree.model_selection.sizes import size_of
 from gputree.model_selection.splits import describe
 from gputree.table import FrameLibrary
@@ -89,7 +89,7 @@ class LearningCurve:
             for value, size, *figures in zip(self.values, self.sizes, *columns, strict=True)
         ]
         table = text_table((self.name, "training", "held out", "s.e.", "size"), rows)
-        return f"{self.model}, {self.cv}: {what}\n{table}"
+        return f"{headline(f'{self.model}, {self.cv}: {what}')}\n{table}"
 
     def plot(self, ax: Any = None) -> Any:
         """Draw both errors, the held-out one with a band of one standard error to either side.
@@ -113,7 +113,7 @@ class LearningCurve:
         x = np.array(self.values, float) if numeric else np.arange(len(self.values))
         mean, spread = self.errors.mean(axis=1), self.standard_errors
         order = np.argsort(x, kind="stable")
-        ax.plot(x[order], self.train_errors.mean(axis=1)[order], "o--", label="training rows")
+        ax.plot(x[order], self.train_errors.mean(axis=1)[order], "o--", label="training rows", clip_on=False)
         (line,) = ax.plot(x[order], mean[order], "o-", label="rows held out")
         ax.fill_between(x[order], (mean - spread)[order], (mean + spread)[order], color=line.get_color(), alpha=0.2)
         if not numeric:
@@ -184,14 +184,14 @@ def learning_curve(
     ((name, values),) = given.items()
     found: list[list[Measured]]
     if name == TRAIN_SIZE:
-        subsets = [[part_of(train, size) for train, _ in case.pairs] for size in checked_sizes(values)]
+        subsets = [[part_of(train, size) for train in case.trains] for size in checked_sizes(values)]
         found = [measured(case, [model], rows)[0] for rows in subsets]
         shown: Sequence[Any] = [round(float(np.mean([part.size for part in rows]))) for rows in subsets]
     else:
         shown = values_of(model, case, name, values, model.get_params())
-        found = measured(case, [with_params(model, {name: value}) for value in shown], [t for t, _ in case.pairs])
+        found = measured(case, [with_params(model, {name: value}) for value in shown], case.trains)
     train, held, sizes = (np.array([[getattr(m, what) for m in row] for row in found]) for what in Measured.__slots__)
-    words = describe(case.splitter, len(case.pairs))
+    words = describe(case.splitter, len(case.trains))
     return LearningCurve(type(model).__name__, words, case.classes, name, tuple(shown), train, held, sizes.mean(axis=1))
 
 
@@ -212,7 +212,7 @@ def measured(case: Case, models: Sequence[Any], subsets: Sequence[Subset]) -> li
 
 def measure(case: Case, subsets: Sequence[Subset], fold: int, refit: Refit) -> Measured:
     """One fit."""
-    held, size = case.pairs[fold][1], size_of(refit.model)
+    held, size = case.trains.held[fold], size_of(refit.model)
     train, error = (float(case.losses(rows, refit.predict(rows)).mean()) for rows in (subsets[fold], held))
     return Measured(train, error, np.nan if size is None else float(size))
 

@@ -13,9 +13,9 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import _safe_indexing, indexable
 
 from gputree.learners.refits import Refit, refit_each
-from gputree.model_selection.show import frame_of, number, whole
+from gputree.model_selection.show import frame_of, headline, number, whole
 from gputree.model_selection.sizes import size_of
-from gputree.model_selection.splits import Bootstrap, Pair, check_classes, describe, pairs_of, splitter_of
+from gputree.model_selection.splits import Bootstrap, Trains, check_classes, describe, splitter_of, trains_of
 from gputree.table import FrameLibrary
 
 
@@ -112,7 +112,7 @@ class ErrorEstimate:
     def __str__(self) -> str:
         rows = np.unique(self.row).size
         what = "wrong labels" if self.classes else "mean squared error"
-        lines = [f"{self.model}, {describe(self.cv, self.fold_rows.size)}, {rows} rows held out: {what}"]
+        lines = [headline(f"{self.model}, {describe(self.cv, self.fold_rows.size)}, {rows} rows held out: {what}")]
         lines.append(f"mean of folds  {number(self.error)}")
         wrong = f" ({self.loss.sum():.0f} of {self.loss.size})" if self.classes else ""
         lines.append(f"pooled         {number(self.pooled)}{wrong}, standard error {number(self.standard_error)}")
@@ -126,13 +126,13 @@ class ErrorEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A table to judge models on: X as given, y (n,) or (n, O), and the folds."""
+    """A table to judge models on: X as given, y (n,) or (n, O), and the rows that each fold fits and holds out."""
 
     X: Any
     y: NDArray[Any]
     classes: bool
     splitter: Any
-    pairs: Sequence[Pair]
+    trains: Trains
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, cv: Any) -> Case:
@@ -143,9 +143,9 @@ class Case:
         X, y = indexable(X, y)
         y = as_array(y)
         splitter = splitter_of(cv, y, classes)
-        case = cls(X, y, classes, splitter, pairs_of(splitter, X, y))
+        case = cls(X, y, classes, splitter, trains_of(splitter, X, y))
         if classes:
-            check_classes(case.pairs, y)
+            check_classes(case.trains, y)
         return case
 
     def take(self, rows: NDArray[np.intp]) -> tuple[Any, NDArray[Any]]:
@@ -164,7 +164,7 @@ class Case:
 
     def estimate(self, model: Any, losses: Sequence[NDArray[np.float64]], fitted: Fitted) -> ErrorEstimate:
         """Put together what the folds and the fit on all rows give."""
-        held = [rows for _, rows in self.pairs]
+        held = self.trains.held
         return ErrorEstimate(
             type(model).__name__,
             self.splitter,
@@ -182,19 +182,15 @@ class Case:
         """How wrong each model is."""
 
         def judge(fold: int, refit: Refit) -> NDArray[np.float64]:
-            rows = self.pairs[fold][1]
+            rows = self.trains.held[fold]
             return self.losses(rows, refit.predict(rows))
 
-        losses = refit_each(models, self.X, self.y, [train for train, _ in self.pairs], judge)
+        losses = refit_each(models, self.X, self.y, self.trains, judge)
         return [self.estimate(model, own, self.fit(model)) for model, own in zip(models, losses, strict=True)]
-
-    def rows(self) -> NDArray[np.intp]:
-        """The rows that the folds name, ascending."""
-        return np.unique(np.concatenate([part for pair in self.pairs for part in pair]))
 
     def fit(self, model: Any) -> Fitted:
         """Fit a clone on all rows that the folds name, and judge it by them."""
-        rows = self.rows()
+        rows = self.trains.named()
         X, y = (self.X, self.y) if rows.size == len(self.y) else self.take(rows)
         begin = time.perf_counter()
         fitted = clone(model).fit(X, y)

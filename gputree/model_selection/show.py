@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -10,6 +11,11 @@ import narwhals.stable.v2 as nw
 from gputree.table import FrameLibrary, _frame_library
 
 WIDTH = 80
+
+
+def headline(text: str) -> str:
+    """A sentence in lines of text."""
+    return fill(text, WIDTH)
 
 
 def frame_of(columns: dict[str, Any], library: FrameLibrary | None) -> Any:

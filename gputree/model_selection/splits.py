@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from numbers import Integral
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,8 @@ from sklearn.utils.validation import _num_samples
 from gputree.core.bags import Bags, strata
 from gputree.core.keys import Stream, draw
 
-Pair = tuple[NDArray[np.intp], NDArray[np.intp]]  # rows to fit on, rows held out
+Rows = NDArray[np.intp]
+Pair = tuple[Rows, Rows]  # to fit on, held out
 
 
 @dataclass(frozen=True)
@@ -206,25 +207,58 @@ def named(cv: str, stratify: bool) -> Any:
     return known[cv]
 
 
-def pairs_of(splitter: Any, X: Any, y: NDArray[Any]) -> list[Pair]:
-    """Rows to fit on and rows held out, fold by fold.
+class Trains(Sequence[Rows]):
+    """Rows to fit on, fold by fold; those that are all rows but the held-out ones are made when they are asked for."""
+
+    def __init__(self, n_rows: int, pairs: Iterable[Pair]) -> None:
+        self.everyone = np.arange(n_rows)
+        self.held: list[Rows] = []
+        self.own: list[Rows | None] = []
+        for train, held in pairs:
+            rest = train.size + held.size == n_rows and np.array_equal(train, np.delete(self.everyone, held))
+            self.own.append(None if rest else train)
+            self.held.append(held)
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    @overload
+    def __getitem__(self, i: int) -> Rows: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Rows]: ...
+    def __getitem__(self, i: int | slice) -> Rows | list[Rows]:
+        if isinstance(i, slice):
+            return [self[fold] for fold in range(*i.indices(len(self)))]
+        own = self.own[i]
+        return np.delete(self.everyone, self.held[i]) if own is None else own
+
+    def named(self) -> Rows:
+        """The rows that some fold names, ascending."""
+        there = np.zeros(self.everyone.size, bool)
+        for train, held in zip(self.own, self.held, strict=True):
+            there[slice(None) if train is None else train] = True
+            there[held] = True
+        return np.flatnonzero(there)
+
+
+def trains_of(splitter: Any, X: Any, y: NDArray[Any]) -> Trains:
+    """Rows to fit on, and with them those held out, fold by fold.
 
     Raises
     ------
     ValueError
-        If a part is empty or names rows that are not there; or if there is one fold, and a class of its held-out rows
-        does not occur in the others. (Of several folds, such rows are mistakes: so it is in any leave-one-out.)
+        If a part is empty or names rows that are not there.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")  # some folds then lack a class
-        pairs = [(numbers(train, len(y)), numbers(held, len(y))) for train, held in splitter.split(X, y)]
-    if not pairs:
+        trains = Trains(len(y), ((numbers(a, len(y)), numbers(b, len(y))) for a, b in splitter.split(X, y)))
+    if not trains:
         raise ValueError(f"cv={splitter} has no fold; give at least one pair of row numbers (to fit on, held out)")
-    for fold, pair in enumerate(pairs):
-        for rows, what in zip(pair, ("rows to fit on", "held-out rows"), strict=True):
+    for fold, held in enumerate(trains.held):
+        for rows, what in ((trains[fold], "rows to fit on"), (held, "held-out rows")):
             if not rows.size:
                 raise ValueError(f"fold {fold} of cv={splitter} has no {what}, of {len(y)} rows: give it at least one")
-    return pairs
+    return trains
 
 
 def numbers(rows: Any, n: int) -> NDArray[np.intp]:
@@ -240,12 +274,11 @@ def numbers(rows: Any, n: int) -> NDArray[np.intp]:
     return given.astype(np.intp)
 
 
-def check_classes(pairs: Sequence[Pair], y: NDArray[Any]) -> None:
-    """Refuse a single fold that judges by classes that it has never shown."""
-    if len(pairs) > 1 or y.ndim > 1:
+def check_classes(trains: Trains, y: NDArray[Any]) -> None:
+    """Refuse a single fold that judges by a class that it has never shown; of several folds, such rows are mistakes."""
+    if len(trains) > 1 or y.ndim > 1:
         return
-    train, held = pairs[0]
-    strange = np.setdiff1d(y[held], y[train])
+    strange = np.setdiff1d(y[trains.held[0]], y[trains[0]])
     if strange.size:
         raise ValueError(
             f"class {strange[0].item()!r} occurs in the held-out rows and not in those to fit on; leave its "
