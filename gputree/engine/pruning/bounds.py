@@ -47,7 +47,8 @@ class WholeTree:
         share = branch_shares(forest, np.maximum(forest.stats[:, : total.shape[1]].sum(axis=1), 1))
         for at in leaf_parts(forest, Parts.whole(len(X), 0), np.asarray(X), share):
             np.add.at(total, at.row, at.weight[:, None] * forest.value[at.node])
-        return total.argmax(axis=1)
+        number: NDArray[np.intp] = total.argmax(axis=1)
+        return number
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,6 @@ def count_tests(forest: Forest, cases: Cases) -> int:
     multiway = bool((forest.n_children[lookup] > 2).any())
     total = 0
     for f, column in enumerate(cases.X[cases.weight > 0].T):
-        values = np.unique(column[~np.isnan(column)]).size
-        parts = 1 if multiway else 2 ** max(values - 1, 0) - 1
-        total += min(parts, values - 1) if values < 2 else parts if f in categories else values - 1
+        others = max(np.unique(column[~np.isnan(column)]).size - 1, 0)
+        total += others if f not in categories else int(others > 0) if multiway else 2**others - 1
     return max(total, 1)

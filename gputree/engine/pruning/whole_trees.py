@@ -115,8 +115,8 @@ class Places:
 
     def restore(self, node: Ids, before: Places) -> None:
         """Make nodes what they were."""
-        for now, old in zip((self.source, self.leaf, self.label), (before.source, before.leaf, before.label), strict=True):
-            now[node] = old[node]
+        for name in ("source", "leaf", "label"):
+            getattr(self, name)[node] = getattr(before, name)[node]
 
 
 class WholeTrees:
@@ -137,6 +137,8 @@ class WholeTrees:
         inner = np.flatnonzero(~self.before.leaf)
         self.order = inner[np.argsort(-self.place[inner])]  # depth first backwards: the last branch before the others
         self.at = self.ended(cases.parts)
+        self.X, self.y = cases.X[self.at.row], cases.y[0][self.at.row]  # neighbours go down together
+        self.at = replace(self.at, row=np.arange(len(self.at)))
         ends = self.place[self.at.node]
         self.first, self.stop = np.searchsorted(ends, self.place), np.searchsorted(ends, self.place + below)
         self.own = np.bincount(self.at.node, self.wrong(self.at), forest.n_nodes)
@@ -153,7 +155,8 @@ class WholeTrees:
 
     def wrong(self, at: Parts) -> Floats:
         """Weights (P,) of parts that end in nodes of another class, 0 of the others."""
-        return at.weight * (self.cases.y[0][at.row] != self.now.label[at.node])
+        wrong: Floats = at.weight * (self.y[at.row] != self.now.label[at.node])
+        return wrong
 
     def run(self, block: int = BLOCK) -> Forest:
         """Decide every node; the forest that is left. ``block``: how many nodes at once, at first."""
@@ -169,7 +172,9 @@ class WholeTrees:
     def decide(self, nodes: Ids) -> int:
         """Decide nodes that follow one another; how many of them, from the first on, are decided for good."""
         expected = self.total[:, None] + self.slope[:, None] * np.arange(nodes.size)
-        found, taken, depth = [], [], self.forest.depth[nodes]
+        found: list[Options] = []
+        taken: list[Options] = []
+        depth = self.forest.depth[nodes]
         for level in np.unique(depth)[::-1].tolist():
             which = np.flatnonzero(depth == level)
             options = self.options(nodes[which])
@@ -200,10 +205,10 @@ class WholeTrees:
     def best(self, nodes: Ids, options: Options, whole: Floats) -> Ids:
         """The best option of every node, for whole trees (3, k) that it is part of as it is.
 
-        Of equals that with the fewest nodes, then the first.
+        Of equals that with the fewest nodes, then the first. A whole tree that was guessed is no less than its part.
         """
         start, owner = options.start, options.owner
-        sizes = (whole - options.size[:, options.unchanged])[:, owner] + options.size
+        sizes = np.maximum(whole - options.size[:, options.unchanged], 0.0)[:, owner] + options.size
 
         def forest(i: int) -> Forest:
             places = self.now.copy()
@@ -225,7 +230,8 @@ class WholeTrees:
         n_branches = self.forest.n_children[nodes].astype(np.intp)
         child, of = ranges(self.forest.first_child[nodes], n_branches), np.repeat(np.arange(k), n_branches)
         first = np.cumsum(n_branches) - n_branches
-        whole = np.add.reduceat(self.size[:, child], first, axis=1) + [self.own[nodes], np.ones(k), np.zeros(k)]
+        whole = np.add.reduceat(self.size[:, child], first, axis=1)
+        whole += [self.own[nodes], np.ones(k), np.zeros(k)]
         missed = counts.sum(axis=1, keepdims=True) - counts
         up = self.size[:, child]
         leaf = self.now.leaf[child]
@@ -266,7 +272,7 @@ class WholeTrees:
             ends = self.now.leaf[at.node]
             yield at.take(ends)
             at = at.take(~ends)
-            below, stays = step(self.forest, replace(at, node=self.now.source[at.node]), self.cases.X, self.divide)
+            below, stays = step(self.forest, replace(at, node=self.now.source[at.node]), self.X, self.divide)
             if stays.any():
                 yield at.take(stays)
             at = below
@@ -315,7 +321,7 @@ def whole_trees(fitted: Fitted, cases: Cases, score: Callable[[float], Score], b
     found, parts = [], cases.parts
     for number, root in enumerate(fitted.forest.roots.tolist()):
         own = slice(*np.searchsorted(parts.node, [root, root + 1]))
-        tree = replace(fitted, forest=fitted.forest.tree(number))
+        tree = fitted.tree(number)
         start = parts.take(own)
         start = replace(start, node=np.zeros_like(start.node))
         m = float(tree.weight[0]) * fitted.unit
