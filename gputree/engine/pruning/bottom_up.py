@@ -12,7 +12,11 @@ from gputree.engine.pruning.path import Branches
 
 
 def cheaper_leaves(
-    forest: Forest, cost: NDArray[np.float64], slack: float, strictly: bool = False
+    forest: Forest,
+    cost: NDArray[np.float64],
+    slack: float,
+    strictly: bool = False,
+    kept: NDArray[np.float64] | float = 0.0,
 ) -> NDArray[np.bool_]:
     """Which tests become leaves, bool (N,), when each is compared with what is left of its branch, from the leaves up.
 
@@ -23,6 +27,8 @@ def cheaper_leaves(
         Of every node as a leaf; that of a branch is the sum of its leaves.
     slack : float
         A leaf may cost so much more than the branch; with ``strictly`` it must cost more than so much less.
+    kept : f8 array (N,)
+        What a branch costs besides its leaves: that of the cases which end at its test.
 
     Examples
     --------
@@ -33,7 +39,7 @@ def cheaper_leaves(
     """
     own, parent = cost.tolist(), forest.parent.tolist()
     inner, leaf = (forest.kind != Test.LEAF).tolist(), [False] * forest.n_nodes
-    below = [0.0] * forest.n_nodes
+    below = np.broadcast_to(kept, forest.n_nodes).tolist()
     for node in range(forest.n_nodes - 1, -1, -1):  # children follow their parents
         best = own[node]
         if inner[node]:
@@ -45,13 +51,19 @@ def cheaper_leaves(
     return np.array(leaf)
 
 
-def greedy_leaves(forest: Forest, cost: NDArray[np.float64], slack: float, strictly: bool = False) -> NDArray[np.bool_]:
+def greedy_leaves(
+    forest: Forest,
+    cost: NDArray[np.float64],
+    slack: float,
+    strictly: bool = False,
+    kept: NDArray[np.float64] | float = 0.0,
+) -> NDArray[np.bool_]:
     """Which tests become leaves, bool (N,), when the one that saves most is cut first, the larger branch among equals.
 
     A cut that saves something lowers what the nodes above it would save, so an entry of the heap is an upper bound, and
     is put back when its node has less to save meanwhile. Parameters are those of `cheaper_leaves`.
     """
-    tree = Branches(forest, cost, np.zeros(forest.n_nodes, bool))
+    tree = Branches(forest, cost, forest.kind == Test.LEAF, kept)
     marks = np.zeros(forest.n_nodes, bool)
     heap = [(*savings(tree, node), node) for node in np.flatnonzero(forest.kind != Test.LEAF).tolist()]
     heapq.heapify(heap)

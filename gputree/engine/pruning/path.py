@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.forest import Forest, Test
+
+PENALTIES: dict[str, Callable[[NDArray[np.bool_]], NDArray[np.bool_]]] = {
+    "leaves": lambda leaf: leaf,
+    "nodes": np.ones_like,
+}  # which nodes count, bool (N,), from which are leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +30,24 @@ class Path:
     nodes: NDArray[np.intp]
 
 
-def cost_complexity_path(forest: Forest, weight: NDArray[np.int64], limit: float = np.inf) -> Path:
+def cost_complexity_path(
+    forest: Forest,
+    weight: NDArray[np.int64],
+    limit: float = np.inf,
+    penalty: str = "leaves",
+    risk: NDArray[np.float64] | None = None,
+) -> Path:
     """Weakest-link pruning (Breiman, Friedman, Olshen and Stone 1984, section 3.3) of a forest of one tree.
 
     The next node to collapse has the least g(t) = (R(t) - R(T_t)) / (leaves(T_t) - 1), the first in node order among
-    equals; R is the share of the weight (N,) times the impurity. Stops at the first g above ``limit``.
+    equals; R is the share of the weight (N,) times the impurity, or times the ``risk`` (N,). Stops at the first g above
+    ``limit``. The ``penalty`` "nodes" counts all nodes in the place of leaves (Raschka, STAT 479, 6.11.1).
 
     Collapsing the weakest link never lowers the g of a node above it (a fraction grows when a part of smaller ratio
     leaves it), so an old entry of the heap is a lower bound and is put back when its node has risen meanwhile.
     """
-    tree = Branches(forest, weight / max(int(weight[0]), 1) * forest.impurity, weight == 0)
+    cost = weight / max(int(weight[0]), 1) * (forest.impurity if risk is None else risk)
+    tree = Branches(forest, cost, PENALTIES[penalty](forest.kind == Test.LEAF) & (weight > 0))
     heap = [(tree.strength(t), t) for t in np.flatnonzero(forest.kind != Test.LEAF).tolist()]
     heapq.heapify(heap)
     alphas, impurities, nodes = [0.0], [tree.below(0)[1]], []
@@ -57,14 +71,20 @@ def cost_complexity_path(forest: Forest, weight: NDArray[np.int64], limit: float
 class Branches:
     """Leaves and cost below every node while branches are collapsed, in logarithmic time whatever the depth.
 
+    What counts as a leaf, bool (N,), may be every node. A branch has its ``kept`` cost (N,) besides that of its leaves.
     Nodes stand in depth-first order, so that what is below a node is a range; a Fenwick tree adds up the changes.
     """
 
-    def __init__(self, forest: Forest, cost: NDArray[np.float64], empty: NDArray[np.bool_]) -> None:
+    def __init__(
+        self,
+        forest: Forest,
+        cost: NDArray[np.float64],
+        counted: NDArray[np.bool_],
+        kept: NDArray[np.float64] | float = 0.0,
+    ) -> None:
         self.forest, self.cost = forest, cost.tolist()
-        inner = forest.kind != Test.LEAF
-        leaves = np.where(inner | empty, 0, 1)  # the branch of a declared category that no row has costs nothing
-        below, size = np.where(inner, 0.0, cost), np.ones(forest.n_nodes, np.int64)
+        leaves = counted.astype(np.int64)  # not the branch of a declared category that no row has: it costs nothing
+        below, size = np.where(forest.kind != Test.LEAF, kept, cost), np.ones(forest.n_nodes, np.int64)
         parent = forest.parent.tolist()
         for node in range(forest.n_nodes - 1, 0, -1):
             above = parent[node]
@@ -92,9 +112,9 @@ class Branches:
         return fewer, more
 
     def strength(self, node: int) -> float:
-        """How much cost every leaf of the branch saves: g(t)."""
+        """How much cost every leaf of the branch saves: g(t); nothing, if all rows are in one leaf."""
         leaves, cost = self.below(node)
-        return float((self.cost[node] - cost) / (leaves - 1))
+        return float((self.cost[node] - cost) / (leaves - 1)) if leaves > 1 else 0.0
 
     def collapse(self, node: int) -> None:
         """Make a node a leaf."""
@@ -123,10 +143,16 @@ def depth_first(forest: Forest, size: NDArray[np.int64]) -> list[int]:
     return place
 
 
-def prune(forest: Forest, weight: NDArray[np.int64], alpha: float) -> Forest:
-    """The smallest subtree that minimises impurity + alpha * leaves."""
+def prune(
+    forest: Forest,
+    weight: NDArray[np.int64],
+    alpha: float,
+    penalty: str = "leaves",
+    risk: NDArray[np.float64] | None = None,
+) -> Forest:
+    """The smallest subtree that minimises impurity (or risk) + alpha * leaves (or nodes)."""
     if alpha <= 0.0:
         return forest
     marks = np.zeros(forest.n_nodes, bool)
-    marks[cost_complexity_path(forest, weight, alpha).nodes] = True
+    marks[cost_complexity_path(forest, weight, alpha, penalty, risk).nodes] = True
     return forest.collapse(marks)
