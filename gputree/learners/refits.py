@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -75,8 +76,8 @@ def grown_alike(models: Sequence[Any]) -> list[list[Any]]:
 
 
 def growth(model: Any) -> str:
-    """The parameters of a model but for that of pruning, as text."""
-    return repr((type(model), {name: v for name, v in model.get_params().items() if name != "ccp_alpha"}))
+    """The parameters of a model but for that of pruning, as a hash."""
+    return str(joblib.hash((type(model), {name: v for name, v in model.get_params().items() if name != "ccp_alpha"})))
 
 
 def predicted(model: Any, X: Any, rows: Subset) -> NDArray[Any]:
@@ -92,6 +93,7 @@ class Joint:
     labels: NDArray[Any]
     ready: Prepared
     cuts: tuple[Cuts, ...]
+    seed: int
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, subsets: Sequence[Subset]) -> Joint | None:
@@ -125,7 +127,8 @@ class Joint:
         rows = Rows(matrix, target, labels.shape[0], labels.shape[0])
         recipe = model._recipe(CRITERIA[model.criterion], rows, model.schema_)
         backend = choose(model.device, model._cells(rows) * n_subsets, None, model.n_jobs)
-        return cls(model, labels, Prepared(backend, recipe, rows), model._edges(backend, rows, model.schema_))
+        cuts = model._edges(backend, rows, model.schema_)
+        return cls(model, labels, Prepared(backend, recipe, rows), cuts, model._seed())
 
     def same_categories(self) -> bool:
         """Whether categories that a subset lacks make no difference: unknown ones are no error, none are drawn."""
@@ -172,7 +175,7 @@ class Joint:
         listed = Listed(np.concatenate(subsets).astype(np.int64), np.cumsum([0, *map(len, subsets)]), alike=True)
         recipe = self.recipe(replace(ready.rows, target=target, n_rows=subsets[0].size, total_weight=subsets[0].size))
         recipe = replace(recipe, sampler=replace(recipe.sampler, n_trees=len(subsets), draws=listed))
-        return grow(ready.backend, codes, target, recipe, self.model._seed())
+        return grow(ready.backend, codes, target, recipe, self.seed)
 
     def pruned(self, tree: Forest, target: Target, alphas: Sequence[float]) -> Iterator[Any]:
         """Fitted models of one tree, cut back by each of some alphas."""

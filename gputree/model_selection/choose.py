@@ -37,6 +37,18 @@ class Selection:
         A model of these parameters, fitted on all rows but those kept for the end.
     test_error : float or None
         Its error on rows kept for the end (``cv=Holdout(..., test=...)``), which the choice has not seen.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.model_selection import select
+    >>> X, y = load_iris(return_X_y=True)
+    >>> print(select(DecisionTreeClassifier(), X, y, over={"max_depth": [1, 2]}, cv=5))
+    DecisionTreeClassifier, 5 folds, rule 'best': wrong labels
+                  error    s.e.  pooled  training  size
+      max_depth=1  0.3333  0.0385  0.3333    0.3333     2
+    * max_depth=2  0.0667  0.0204  0.0667    0.0400     3
     """
 
     params: tuple[dict[str, Any], ...]

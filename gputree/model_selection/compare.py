@@ -29,6 +29,16 @@ class Comparison:
         Their names.
     estimates : tuple of tuple of ErrorEstimate
         One of each model, table by table.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.model_selection import compare
+    >>> models = {"stump": DecisionTreeClassifier(max_depth=1), "tree": DecisionTreeClassifier()}
+    >>> result = compare(models, {"iris": load_iris(return_X_y=True)}, cv=5)
+    >>> result.figures("error").round(4), result.ranks
+    (array([[0.3333, 0.0333]]), array([[2., 1.]]))
     """
 
     models: tuple[str, ...]

@@ -46,6 +46,15 @@ class LearningCurve:
         Errors of every fold on the rows it fits and on those it holds out.
     sizes : float64 array (n_values,)
         Mean size of the fitted models, see `size_of`; NaN where it is not known.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.model_selection import learning_curve
+    >>> curve = learning_curve(DecisionTreeClassifier(), *load_iris(return_X_y=True), over={"train_size": [0.5, 1.0]})
+    >>> curve.values, curve.errors.shape
+    ((60, 120), (2, 5))
     """
 
     model: str

@@ -41,6 +41,17 @@ class ErrorEstimate:
         Size of that model, see `size_of`: leaves of trees.
     fit_seconds, predict_seconds : float
         Time of that fit, and of its predictions for all rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.model_selection import estimate_error
+    >>> result = estimate_error(DecisionTreeClassifier(max_depth=2), *load_iris(return_X_y=True), cv=4)
+    >>> result.fold_rows, result.fold_errors.round(4)
+    (array([38, 38, 37, 37]), array([0.0526, 0.0526, 0.1081, 0.    ]))
+    >>> round(result.error, 5), round(result.pooled, 5)
+    (0.05334, 0.05333)
     """
 
     model: str

@@ -22,6 +22,8 @@ from gputree import (
     ExtraTreeRegressor,
     RandomForestClassifier,
 )
+from gputree.backends.oracle import Oracle
+from gputree.backends.protocol import DeviceError
 from gputree.datasets import load_penguins
 from gputree.learners import refits
 from gputree.learners.refits import Joint, Refit, refit_each
@@ -217,6 +219,33 @@ def test_a_subclass_may_do_as_it_likes() -> None:
 
     X, y = labels(20)
     assert Joint.of(Own(), X, y, thirds(20)) is None
+
+
+@pytest.mark.parametrize("cls", [ExtraTreeClassifier, ExtraTreeRegressor])
+def test_a_stream_of_seeds_is_that_of_each_clone(cls: Any) -> None:
+    """`clone` copies a RandomState, so every fit draws the same seed from it."""
+    X, y = numbers(30) if issubclass(cls, ExtraTreeRegressor) else labels(30)
+    compare(cls(random_state=np.random.RandomState(3)), X, y, all_but_one(30))
+
+
+def test_a_device_that_fails_leaves_the_work_to_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(Oracle):
+        def open(self, *given: Any) -> Any:
+            raise DeviceError("the device is lost")
+
+    X, y = labels(30)
+    monkeypatch.setattr(refits, "choose", lambda *_: Failing())
+    compare(DecisionTreeClassifier(), X, y, thirds(30))
+    with pytest.raises(DeviceError, match="the device is lost"):
+        compare(DecisionTreeClassifier(device="cpu"), X, y, thirds(30))
+
+
+def test_models_that_differ_in_a_long_parameter() -> None:
+    """As text, arrays of more than 1,000 numbers are abridged."""
+    signs = np.zeros((2, 1100), int)
+    signs[1, 500] = 1
+    models = [DecisionTreeRegressor(monotonic_cst=row) for row in signs]
+    assert len(refits.grown_alike(models)) == 2
 
 
 def test_alphas_of_one_growth() -> None:
