@@ -106,17 +106,20 @@ class Branches:
     def below(self, node: int) -> tuple[int, float]:
         """Leaves of the branch and their cost R(T_t)."""
         first = self.place[node]
-        fewer, more = self.changes(first + self.size[node])
-        fewer_before, more_before = self.changes(first)
-        return self.leaves[node] - (fewer - fewer_before), self.cost_below[node] + (more - more_before)
+        fewer, more = self.changes(first, first + self.size[node])
+        return self.leaves[node] - fewer, self.cost_below[node] + more
 
-    def changes(self, stop: int) -> tuple[int, float]:
-        """Leaves lost and cost gained in the places before ``stop``."""
+    def changes(self, first: int, stop: int) -> tuple[int, float]:
+        """Leaves lost and cost gained in the places from ``first`` on, before ``stop``."""
         fewer, more, lost, gained = 0, 0.0, self.fewer, self.more
-        while stop > 0:
+        while stop > first:
             fewer += lost[stop]
             more += gained[stop]
             stop &= stop - 1
+        while first > stop:
+            fewer -= lost[first]
+            more -= gained[first]
+            first &= first - 1
         return fewer, more
 
     def strength(self, node: int, leaves: int, below: float) -> float:
