@@ -65,23 +65,19 @@ def greedy_leaves(
     """
     tree = Branches(forest, cost, forest.kind == Test.LEAF, kept)
     marks = np.zeros(forest.n_nodes, bool)
-    heap = [(*savings(tree, node), node) for node in np.flatnonzero(forest.kind != Test.LEAF).tolist()]
+    heap = [(*tree.savings(t, *tree.at_first(t)), t) for t in np.flatnonzero(forest.kind != Test.LEAF).tolist()]
     heapq.heapify(heap)
     while heap:
         more, size, node = heapq.heappop(heap)
         if tree.gone[node]:
             continue
-        if savings(tree, node) > (more, size):
-            heapq.heappush(heap, (*savings(tree, node), node))
+        leaves, below = tree.below(node)
+        now = tree.savings(node, leaves, below)
+        if now > (more, size):
+            heapq.heappush(heap, (*now, node))
             continue
         if more > slack or (strictly and more >= -slack):
             break
-        tree.collapse(node)
+        tree.collapse(node, leaves, below)
         marks[node] = True
     return marks
-
-
-def savings(tree: Branches, node: int) -> tuple[float, int]:
-    """What a leaf would cost more than the branch, and the leaves of the branch, both to be as small as can be."""
-    leaves, cost = tree.below(node)
-    return tree.cost[node] - cost, -leaves

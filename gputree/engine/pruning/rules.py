@@ -279,29 +279,25 @@ def row_errors(fitted: Fitted, cases: Cases) -> tuple[NDArray[np.float64], NDArr
     """
     forest = fitted.forest
     cost, kept = np.zeros((2, forest.n_nodes))
-    divide = by_shares(branch_shares(forest, fitted.weight))
+    divide, guesses = by_shares(branch_shares(forest, fitted.weight)), predictions(fitted)
     for first in range(0, len(cases.weight), ROW_BLOCK):
         rows = slice(first, first + ROW_BLOCK)
-        block = replace(cases, X=cases.X[rows], y=cases.y[:, rows], weight=cases.weight[rows])
+        X, y, weight = cases.X[rows], cases.y[:, rows], cases.weight[rows]
         for root in forest.roots.tolist():
-            start = replace(Parts.whole(len(block.weight), root), weight=block.weight)
-            for at, ends in levels(forest, start.take(block.weight > 0), block.X, divide):
-                loss = at.weight * losses(fitted, at.node, block.y[:, at.row])
+            start = replace(Parts.whole(len(weight), root), weight=weight)
+            for at, ends in levels(forest, start.take(weight > 0), X, divide):
+                found, own = guesses[:, at.node], y[:, at.row]
+                loss = at.weight * (found != own if fitted.layout.counts else (found - own) ** 2).sum(axis=0)
                 np.add.at(cost, at.node, loss)
                 np.add.at(kept, at.node[ends], loss[ends])
     kept[forest.kind == Test.LEAF] = 0.0
     return cost, kept
 
 
-def losses(fitted: Fitted, node: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
-    """Losses (P,) of the values of nodes (P,) for y (O, P), added over outputs."""
-    value, layout, total = fitted.forest.value, fitted.layout, np.zeros(node.size)
-    first = 0
-    for o, size in enumerate(layout.sizes):
-        if layout.counts:
-            largest = value[:, first : first + size].argmax(axis=1)
-            total += largest[node] != y[o]
-        else:
-            total += (value[node, first] - y[o]) ** 2
-        first += size
-    return total
+def predictions(fitted: Fitted) -> NDArray[Any]:
+    """What every node predicts (O, N): numbers of classes, or means."""
+    layout, value = fitted.layout, fitted.forest.value
+    if not layout.counts:
+        return value.T
+    ends = np.cumsum(layout.sizes)
+    return np.stack([value[:, end - size : end].argmax(axis=1) for end, size in zip(ends, layout.sizes, strict=True)])

@@ -132,8 +132,8 @@ class WholeTrees:
         self.fitted, self.forest, self.cases, self.score = fitted, forest, cases, score
         self.before, self.now = Places.of(forest), Places.of(forest)
         self.divide = by_shares(branch_shares(forest, np.maximum(fitted.weight, 1)))
-        below = branch_sizes(forest)
-        self.place = np.array(depth_first(forest, below))
+        below = branch_sizes(forest.parent.tolist())
+        self.place = np.array(depth_first(forest.parent.tolist(), below))
         inner = np.flatnonzero(~self.before.leaf)
         self.order = inner[np.argsort(-self.place[inner])]  # depth first backwards: the last branch before the others
         self.at = self.ended(cases.parts)
@@ -278,13 +278,12 @@ class WholeTrees:
             at = below
 
 
-def branch_sizes(forest: Forest) -> NDArray[np.int64]:
+def branch_sizes(parent: list[int]) -> list[int]:
     """Nodes of every branch (N,), its own root included."""
-    size, parent = [1] * forest.n_nodes, forest.parent.tolist()
-    for node in range(forest.n_nodes - 1, 0, -1):
-        if parent[node] >= 0:
-            size[parent[node]] += size[node]
-    return np.array(size, np.int64)
+    size = [1] * len(parent)
+    for node in range(len(parent) - 1, 0, -1):
+        size[parent[node]] += size[node]
+    return size
 
 
 def left(fitted: Fitted, cases: Cases, places: Places) -> Forest:
