@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""The command line: ``gputree demo``, ``fit``, ``evaluate``, ``predict``, ``show``, ``rules``, and some more.
-=======
-"""The command line: ``gputree demo``, ``fit``, ``evaluate``, ``predict``, ``prune``, ``show`` and others.
->>>>>>> prune2
+"""The command line: ``gputree demo``, ``fit``, ``evaluate``, ``predict``, ``prune``, ``show``, ``rules`` and others.
 
 A mistake in the input ends with code 2, a file or device that cannot be used with code 1, always with a sentence
 and never with a traceback. May import everything below.
