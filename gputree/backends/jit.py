@@ -245,6 +245,8 @@ class Jit(Oracle):
 
     def search(self, table: OracleTable, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """Count and search some features of a slot at a time."""
+        if not search.criterion.traced:
+            return self.search_untraced(table, slots, search)
         shard = table.shard
         features = np.array(table.features, order="C")  # Numba would compile once more for other arrays
         k, m = features.shape
