@@ -279,7 +279,7 @@ def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[
     count = np.where(declared > 0, declared + has_missing, met)
     fine = np.minimum.reduceat(layout.count(cells.stats), cells.ptr[:-1]) >= limits.min_rows
     fine &= np.minimum.reduceat(layout.weight(cells.stats), cells.ptr[:-1]) >= limits.min_weight
-    fine &= (met >= 2) & ((count == 2) | (not criterion.two_branches))
+    fine &= (met >= limits.least_met) & (count >= 2) & ((count == 2) | (not criterion.two_branches))
     if criterion.positive_sums:
         sums = cells.stats[1 : 1 + layout.n_outputs].min(axis=0)
         fine &= np.minimum.reduceat(sums, cells.ptr[:-1]) > 0

@@ -52,7 +52,8 @@ class Limits:
 
     ``min_rows`` rows and ``min_weight`` units of weight in every non-empty branch; ``monotone`` i1 (F,): the value of
     the left child may not be above (1) or below (-1) that of the right; None without constraints. ``max_branches`` of
-    one test, None for any number. ``missing_alone``: missing against known values is a test, too.
+    one test, None for any number. ``missing_alone``: missing against known values is a test, too. ``least_met`` branches
+    of a test with one for each category have rows; with 1, tests of declared categories may part nothing.
     """
 
     min_rows: int = 1
@@ -60,16 +61,21 @@ class Limits:
     monotone: NDArray[np.int8] | None = None
     max_branches: int | None = None
     missing_alone: bool = True
+    least_met: int = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """When a node stays a leaf; ``min_rows`` in rows, ``min_gain`` in gain of the criterion."""
+    """When a node stays a leaf; ``min_rows`` in rows, ``min_gain`` in gain of the criterion.
+
+    A test is taken if its score, on its grid, is above ``above``: with 0 rounding makes no gain of nothing.
+    """
 
     max_depth: int | None = None
     min_rows: int = 2
     min_gain: float = 0.0
     max_leaves: int | None = None
+    above: float = -np.inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,16 +194,25 @@ class Plan:
         turn, reach = sampler.turn(n_features), sampler.reach(n_features)
         first, count = 0, turn
         while first < reach and len(slots):
-            features = sampler.features(slots, n_features, first, count)
+            features = self.features(slots, first, count)
             table = self.backend.histogram(self.shard, slots, features)
             found = self.backend.search(table, slots, self.recipe.search, turn)
             splits, places = choose(found, slots, turn)
             weight = self.target.layout.weight(slots.stats[:, places]).astype(np.float64)
             decrease = self.recipe.search.criterion.decrease(splits.gain, weight)
-            order = np.flatnonzero(decrease >= stop.min_gain)
+            order = np.flatnonzero((decrease >= stop.min_gain) & (splits.score > stop.above))
             yield splits if order.size == len(splits) else splits.take(order)
             slots = slots.take(np.setdiff1d(np.arange(len(slots)), places, assume_unique=True))
             first, count = first + count, 2 * count
+
+    def features(self, slots: Slots, first: int, count: int) -> NDArray[np.int32]:
+        """The features of some ranks, i4 (k, m); -1 for what a slot is not to try."""
+        sampler = self.recipe.sampler
+        features = sampler.features(slots, self.n_codes.size, first, count)
+        if not sampler.once:
+            return features
+        used = self.forest.looked_up(slots.id, self.n_codes.size)
+        return np.where(np.take_along_axis(used, features, axis=1), np.int32(-1), features)
 
     def batches(self, slots: Slots) -> Iterator[Slots]:
         """Slots whose tables fit ``table_bytes`` together; at least one slot a batch."""

@@ -25,7 +25,8 @@ class FeatureDraws(Enum):
 class Sampler:
     """``n_trees`` trees from number ``first`` on, and how their rows are drawn, None for all rows.
 
-    ``max_features`` features are drawn at a time in a node, None for as many as there are.
+    ``max_features`` features are drawn at a time in a node, None for as many as there are. ``once``: a column whose
+    categories were looked up on the way to a node is not tried there again.
     """
 
     n_trees: int = 1
@@ -33,6 +34,7 @@ class Sampler:
     first: int = 0
     draws: Draws | Listed | None = None
     feature_draws: FeatureDraws = FeatureDraws.CONTINUE
+    once: bool = False
 
     def bags(self, seed: int) -> Bags:
         """Rows of every tree, as a description."""
