@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
     from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
     from gputree.learners.isolation import IsolationForest
+    from gputree.learners.mdl import MDLTreeClassifier
     from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
     from gputree.learners.random_target import RandomTreesEmbedding
     from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -30,6 +31,7 @@ _HOMES = {
     "ExtraTreesClassifier": "gputree.learners.extra_forest",
     "IsolationForest": "gputree.learners.isolation",
     "RandomTreesEmbedding": "gputree.learners.random_target",
+    "MDLTreeClassifier": "gputree.learners.mdl",
     "DecisionTreeClassifier": "gputree.learners.trees",
     "DecisionTreeRegressor": "gputree.learners.trees",
     "ExtraTreeClassifier": "gputree.learners.extra_trees",
@@ -47,7 +49,7 @@ _HOMES = {
     "tree_html": "gputree.inspect.html",
     "trees_to_dataframe": "gputree.inspect.dump",
 }
-_MODULES = ("datasets", "impurity")
+_MODULES = ("datasets", "impurity", "stopping")
 
 __all__ = [
     "DecisionTreeClassifier",
@@ -57,6 +59,7 @@ __all__ = [
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
     "IsolationForest",
+    "MDLTreeClassifier",
     "RandomForestClassifier",
     "RandomForestRegressor",
     "RandomTreesEmbedding",
@@ -71,6 +74,7 @@ __all__ = [
     "plot_tree",
     "save",
     "split_table",
+    "stopping",
     "to_sklearn",
     "tree_html",
     "trees_to_dataframe",

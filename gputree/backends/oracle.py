@@ -167,9 +167,7 @@ class Oracle:
         """The same from the table as it is read."""
         read, shard = self.read(table), table.shard
         self.work.cells += read[0].size
-        return candidates(
-            *search_untraced(read, shard.codes.book, table.features, slots, shard.target.layout, search)
-        )
+        return candidates(*search_untraced(read, shard.codes.book, table.features, slots, shard.target.layout, search))
 
     def finish_rows(self, shard: Shard) -> int:
         """None: every node goes through the growth loop."""

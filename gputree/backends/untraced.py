@@ -79,4 +79,5 @@ def numbers_of_tests(cells: Cells, criterion: Criterion, alone: bool) -> NDArray
     """Tests of every segment: its cuts, with missing values on either side, and missing against known ones."""
     missing = (cells.code[cells.ptr[:-1]] == 0).astype(np.int64)
     cuts = criterion.cuts_tried(np.maximum(np.diff(cells.ptr) - missing - 1, 0))
-    return (cuts * (1 + missing) + missing * alone).astype(np.float64)
+    tests: NDArray[np.float64] = (cuts * (1 + missing) + missing * alone).astype(np.float64)
+    return tests

@@ -17,17 +17,22 @@ def walk(forest: Forest, roots: NDArray[np.int32], X: NDArray[Any]) -> NDArray[n
     while walker.size:
         at = node[walker]
         x = X[walker // roots.size, forest.feature[at]].astype(np.float64, copy=False)
-        branch = (~(x <= forest.low[at])).astype(np.int64)
-        lookup = forest.kind[at] == Test.LOOKUP
-        if lookup.any():
-            branch[lookup] = look_up(forest, at[lookup], x[lookup])
-        missing = np.isnan(x)
-        if missing.any():
-            branch[missing] = forest.missing[at[missing]]
-        at = (forest.first_child[at] + branch).astype(np.int32)
+        at = (forest.first_child[at] + branches_of(forest, at, x)).astype(np.int32)
         node[walker] = at
         walker = walker[forest.kind[at] != Test.LEAF]
     return node.reshape(X.shape[0], roots.size)
+
+
+def branches_of(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Branch of values x (n,), categories as their numbers, at the tests of nodes (n,)."""
+    branch: NDArray[np.int64] = (~(x <= forest.low[node])).astype(np.int64)
+    lookup = forest.kind[node] == Test.LOOKUP
+    if lookup.any():
+        branch[lookup] = look_up(forest, node[lookup], x[lookup])
+    missing = np.isnan(x)
+    if missing.any():
+        branch[missing] = forest.missing[node[missing]]
+    return branch
 
 
 def look_up(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -140,12 +140,15 @@ class QuinlanRivest(Code):
     name = "quinlan-rivest"
 
     def shape(self, leaf: bool, above: ArrayLike, at_root: ArrayLike) -> NDArray[np.float64]:
+        """One bit."""
         return np.ones(np.shape(above))
 
     def label(self, n_classes: int) -> float:
+        """The number of a class."""
         return math.log2(n_classes)
 
     def exceptions(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Class after class, from the most rows to the least."""
         ordered = np.sort(counts, axis=0)
         rest = np.cumsum(ordered, axis=0)[:0:-1]  # n, n - largest, ... while two classes or more are left
         most = np.floor((rest + 1.0) / 2.0) if len(counts) == 2 else rest
@@ -177,14 +180,17 @@ class WallacePatrick(Code):
     alpha: float = 1.0
 
     def shape(self, leaf: bool, above: ArrayLike, at_root: ArrayLike) -> NDArray[np.float64]:
+        """By the number of siblings."""
         above = np.maximum(np.asarray(above, np.float64), 2.0)  # of a single attribute, the root is as likely a leaf
         rare, often = log2(above), log2(above) - log2(above - 1.0)
         return np.where(np.asarray(at_root) == leaf, rare, often)
 
     def label(self, n_classes: int) -> float:
+        """Nothing: the rows say it."""
         return 0.0
 
     def exceptions(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Row after row."""
         n, a = counts.sum(axis=0), self.alpha
         bits = log2_gamma(n + len(counts) * a) - log2_gamma(len(counts) * a)
         for own in counts:

@@ -47,6 +47,10 @@ class MessageLength(Entropy):
     name = "mdl"
     traced = False
 
+    def counts(self, stats: NDArray[np.int64], n_classes: int) -> FloatArray:
+        """Rows of every class f8 (K, M), from channels i8 (C, M)."""
+        return np.asarray(stats[:n_classes] * self.per_unit, np.float64)
+
     def value(self, x: FloatArray, n: FloatArray, X: FloatArray, N: FloatArray) -> FloatArray:
         """Bits of the exceptions, less than nothing."""
         return -self.errors * self.code.exceptions(x * self.per_unit)

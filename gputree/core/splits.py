@@ -52,8 +52,8 @@ class Limits:
 
     ``min_rows`` rows and ``min_weight`` units of weight in every non-empty branch; ``monotone`` i1 (F,): the value of
     the left child may not be above (1) or below (-1) that of the right; None without constraints. ``max_branches`` of
-    one test, None for any number. ``missing_alone``: missing against known values is a test, too. ``least_met`` branches
-    of a test with one for each category have rows; with 1, tests of declared categories may part nothing.
+    one test, None for any number. ``missing_alone``: missing against known values is a test, too. ``least_met``
+    branches of a test with one for each category have rows; with 1, tests of declared categories may part nothing.
     """
 
     min_rows: int = 1
@@ -68,7 +68,8 @@ class Limits:
 class Stop:
     """When a node stays a leaf; ``min_rows`` in rows, ``min_gain`` in gain of the criterion.
 
-    A test is taken if its score, on its grid, is above ``above``: with 0 rounding makes no gain of nothing.
+    A test is taken if its score, on its grid, is above ``above``: with 0 rounding makes no gain of nothing. Growth best
+    first ends with ``max_leaves`` leaves, ``max_nodes`` nodes or after ``max_splits`` tests of a tree.
     """
 
     max_depth: int | None = None
@@ -76,6 +77,21 @@ class Stop:
     min_gain: float = 0.0
     max_leaves: int | None = None
     above: float = -np.inf
+    max_nodes: int | None = None
+    max_splits: int | None = None
+
+    @property
+    def room(self) -> tuple[int, int, int]:
+        """Leaves, nodes and tests that a root alone may still be given."""
+        most = int(np.iinfo(np.int64).max)
+        used = ((self.max_leaves, 1), (self.max_nodes, 1), (self.max_splits, 0))
+        leaves, nodes, splits = (most if limit is None else limit - less for limit, less in used)
+        return leaves, nodes, splits
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the order of tests decides which are carried out."""
+        return any(limit is not None for limit in (self.max_leaves, self.max_nodes, self.max_splits))
 
 
 @dataclass(frozen=True, slots=True)

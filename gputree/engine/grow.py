@@ -180,6 +180,7 @@ class Plan:
             self.forest.of("stats", splits.node),
             children,
             layout,
+            self.n_codes[splits.feature],
         )
         keep = judge.keeps(proposed, self.forest.marked)
         return splits if keep.all() else splits.take(np.flatnonzero(keep))

@@ -21,7 +21,8 @@ class Proposals:
     """The best tests of k open nodes, before any is carried out.
 
     ``tests``: what the forest would record of them, the first child of each numbered among all ``children``, whose
-    channels are i8 (C, sum of n_branches), test by test; ``depth`` i4 (k,) and ``stats`` i8 (C, k) of the nodes.
+    channels are i8 (C, sum of n_branches), test by test; ``depth`` i4 (k,) and ``stats`` i8 (C, k) of the nodes;
+    ``codes`` i8 (k,) are the known codes of the tested columns, in the whole table.
     """
 
     splits: Splits
@@ -30,6 +31,7 @@ class Proposals:
     stats: NDArray[np.int64]
     children: NDArray[np.int64]
     layout: Layout
+    codes: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.splits)
@@ -51,6 +53,7 @@ class Proposals:
             self.stats[:, which],
             self.children[:, children],
             self.layout,
+            self.codes[which],
         )
 
 
@@ -87,7 +90,8 @@ class Judge:
             codes[left[stops]] = number
             left = left[~stops]
         self.verdicts.append((proposed.splits.node, codes))
-        return codes == KEPT
+        kept: NDArray[np.bool_] = codes == KEPT
+        return kept
 
     def end(self, birth: NDArray[np.intp]) -> None:
         """Number the verdicts as the nodes of the finished forest, whose numbers of birth are given (N,)."""

@@ -21,7 +21,10 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that the growth loop needs to know of a learner; ``judge`` sees every level's tests and may drop some."""
+    """Everything that the growth loop needs to know of a learner.
+
+    ``judge`` sees the tests of every level before they are carried out, and may drop some.
+    """
 
     search: Search
     stop: Stop = field(default_factory=Stop)

@@ -5,6 +5,7 @@ from typing import Any
 from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
 from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
 from gputree.learners.isolation import IsolationForest
+from gputree.learners.mdl import MDLTreeClassifier
 from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
 from gputree.learners.random_target import RandomTreesEmbedding
 from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -22,5 +23,6 @@ MODELS: dict[str, Any] = ESTIMATORS | {  # what a model file may hold
         ExtraTreesRegressor,
         RandomTreesEmbedding,
         IsolationForest,
+        MDLTreeClassifier,
     )
 }

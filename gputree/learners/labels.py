@@ -101,6 +101,23 @@ def classes_of(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
     return classes, numbers.astype(np.int32).ravel()
 
 
+def numbers_of(column: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int32]:
+    """Class numbers i4 (n,) of labels among the classes of a fit.
+
+    Raises
+    ------
+    ValueError
+        If a label is none of them.
+    """
+    number = {label: i for i, label in enumerate(classes.tolist())}
+    labels = column.tolist()
+    odd = next((label for label in labels if label not in number), None)
+    if odd is not None:
+        known = ", ".join(map(repr, list(number)[:8])) + (", ..." if len(number) > 8 else "")
+        raise ValueError(f"y holds the class {odd!r}, which the fit has not seen; its classes are {known}")
+    return np.array([number[label] for label in labels], np.int32)
+
+
 def check_classes(column: NDArray[Any]) -> None:
     """Refuse numbers with fractions and infinite ones, which are no classes."""
     if column.dtype.kind == "f" and np.isinf(column).any():

@@ -18,7 +18,7 @@ from gputree.backends.arrays import in_kind, on_device, to_host
 from gputree.core.criteria import Criterion
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.base import BaseTree
-from gputree.learners.labels import as_columns, classes_of, side_by_side
+from gputree.learners.labels import as_columns, classes_of, numbers_of, side_by_side
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.tables import is_number
 
@@ -77,6 +77,13 @@ class ClassifierTask(ClassifierMixin):
         self.classes_: Any = classes[0] if single else classes
         self.n_classes_: Any = classes[0].size if single else [c.size for c in classes]
         return np.stack([numbers for _, numbers in found], axis=1)
+
+    def _known_target(self, y: Any, n_rows: int) -> NDArray[np.int32]:
+        """Class numbers (outputs, n) of rows beside those of the fit."""
+        columns, lists = as_columns(y, n_rows), self._class_lists()
+        if len(columns) != len(lists):
+            raise ValueError(f"y of the validation set has {len(columns)} outputs, and that of the fit {len(lists)}")
+        return np.stack([numbers_of(column, classes) for column, classes in zip(columns, lists, strict=True)])
 
     def _weights(self, labels: NDArray[Any], weight: Any, n_rows: int) -> NDArray[np.float64] | None:
         """Weights of the rows, times those of their classes."""
@@ -185,6 +192,15 @@ class RegressorTask(RegressorMixin):
             bad = numbers[~np.isfinite(numbers)][0]
             raise ValueError(f"Input y contains NaN or infinity ({bad}); leave such rows out")
         self._n_columns = numbers.shape[1]
+        return numbers
+
+    def _known_target(self, y: Any, n_rows: int) -> NDArray[np.float64]:
+        """Numbers (outputs, n) of rows beside those of the fit."""
+        numbers = np.stack([as_numbers(column) for column in as_columns(y, n_rows)])
+        if numbers.shape[0] != self._n_columns:
+            raise ValueError(
+                f"y of the validation set has {numbers.shape[0]} outputs, and that of the fit {self._n_columns}"
+            )
         return numbers
 
     def _check_counts(self, y: NDArray[np.float64]) -> None:

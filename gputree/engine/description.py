@@ -1,0 +1,108 @@
+"""What the message of a grown tree costs, node by node, and pruning by it. May import core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.core.description import DescriptionLength, label_bits
+from gputree.core.expr import log2
+from gputree.core.forest import Forest, Test
+from gputree.core.message_length import MessageLength
+from gputree.core.target import Layout
+
+SLACK = 1e-12  # by which two lengths may differ from rounding alone, relative to them
+
+
+@dataclass(frozen=True, slots=True)
+class NodeBits:
+    """Bits of every node, f8 (N,) each: as a leaf its structure, class and exceptions, as a test structure and test."""
+
+    leaf: NDArray[np.float64]
+    label: NDArray[np.float64]
+    exceptions: NDArray[np.float64]
+    fork: NDArray[np.float64]
+    test: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls, forest: Forest, layout: Layout, criterion: MessageLength, n_features: int, cuts: NDArray[np.float64]
+    ) -> NodeBits:
+        """Those of any forest on so many columns; ``cuts`` f8 (N,) are the bits of a test beside its column's name."""
+        code, n_classes = criterion.code, layout.sizes[0]
+        root = forest.parent < 0
+        above = np.where(root, n_features, forest.n_children[forest.parent])
+        left = attributes_left(forest, n_features)
+        inner = forest.kind != Test.LEAF
+        return cls(
+            code.shape(True, above, root),
+            np.full(root.size, code.label(n_classes)),
+            code.exceptions(criterion.counts(forest.stats.T, n_classes)),
+            code.shape(False, above, root),
+            np.where(inner, log2(np.maximum(left, 1).astype(np.float64)) + cuts, 0.0),
+        )
+
+    def total(self, leaf: NDArray[np.bool_], labels: float) -> DescriptionLength:
+        """The length of the message of the nodes, of which some are leaves, bool (N,)."""
+        return DescriptionLength(
+            float(np.where(leaf, self.leaf, self.fork).sum()),
+            float(self.test[~leaf].sum()),
+            float(self.label[leaf].sum()),
+            float(self.exceptions[leaf].sum()),
+            labels,
+        )
+
+
+def attributes_left(forest: Forest, n_features: int) -> NDArray[np.int64]:
+    """Columns that a node may test, i8 (N,): all but those whose categories were looked up above it."""
+    left = [n_features] * forest.n_nodes
+    lookup, parent = (forest.kind == Test.LOOKUP).tolist(), forest.parent.tolist()
+    for node, above in enumerate(parent):
+        if above >= 0:
+            left[node] = left[above] - lookup[above]
+    return np.array(left, np.int64)
+
+
+def chosen_bits(forest: Forest, layout: Layout, criterion: MessageLength) -> NDArray[np.float64]:
+    """Bits of the number of every test among all of its column, f8 (N,), in a forest grown by this criterion.
+
+    The score of a test is what it saves less what it is charged; what is left beside its leaves is the logarithm of a
+    whole number, so that the grid of scores costs no digits.
+    """
+    n_classes = layout.sizes[0]
+    exceptions = criterion.code.exceptions(criterion.counts(forest.stats.T, n_classes))
+    inner = np.flatnonzero(forest.kind != Test.LEAF)
+    below = np.zeros(forest.n_nodes)
+    child = np.flatnonzero(forest.parent >= 0)
+    np.add.at(below, forest.parent[child], exceptions[child])
+    saved = criterion.errors * (exceptions - below)[inner] - forest.score[inner]
+    leaves = criterion.charge(forest.n_children[inner].astype(np.float64), np.ones(inner.size), n_classes)
+    tests = np.rint(np.exp2(np.maximum(saved - leaves, 0.0) / criterion.tree))
+    bits = np.zeros(forest.n_nodes)
+    bits[inner] = criterion.test_bits(tests)
+    return bits
+
+
+def description_length(forest: Forest, layout: Layout, criterion: MessageLength, n_features: int) -> DescriptionLength:
+    """The message of a tree, unweighted, beside that of the labels alone."""
+    rows = float(layout.weight(forest.stats.T)[forest.roots].sum()) * criterion.per_unit
+    bits = NodeBits.of(forest, layout, criterion, n_features, chosen_bits(forest, layout, criterion))
+    return bits.total(forest.kind == Test.LEAF, label_bits(rows, layout.sizes[0]))
+
+
+def prune_by_length(forest: Forest, layout: Layout, criterion: MessageLength, n_features: int) -> Forest:
+    """From the tips up, replace a branch by a leaf of its largest class where the message does not become longer."""
+    bits = NodeBits.of(forest, layout, criterion, n_features, chosen_bits(forest, layout, criterion))
+    leaf = (criterion.tree * (bits.leaf + bits.label) + criterion.errors * bits.exceptions).tolist()
+    total = (criterion.tree * (bits.fork + bits.test)).tolist()
+    inner, parent = (forest.kind != Test.LEAF).tolist(), forest.parent.tolist()
+    cut = np.zeros(forest.n_nodes, bool)
+    for node in range(forest.n_nodes - 1, -1, -1):  # children follow their parents
+        if inner[node] and leaf[node] <= total[node] + SLACK * max(1.0, total[node]):
+            cut[node] = True
+        best = leaf[node] if not inner[node] or cut[node] else total[node]
+        if parent[node] >= 0:
+            total[parent[node]] += best
+    return forest.collapse(cut)
