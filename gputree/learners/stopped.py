@@ -106,6 +106,65 @@ class Rule(ABC):
         """Rules of which any stops."""
         return (self,)
 
+    def __or__(self, other: Rule) -> AnyOf:
+        return AnyOf((*self.parts(), *other.parts()))
+
+    def __and__(self, other: Rule) -> AllOf:
+        return AllOf((self, other))
+
+
+def check_rules(rules: Any) -> None:
+    """Refuse anything else."""
+    if not isinstance(rules, tuple) or not rules or not all(isinstance(rule, Rule) for rule in rules):
+        raise ValueError(f"rules={rules!r} must be a tuple of rules of gputree.stopping")
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Rule):
+    """Stops where one of some rules does; ``a | b``. A later rule sees what the earlier ones left."""
+
+    rules: tuple[Rule, ...]
+
+    def __post_init__(self) -> None:
+        check_rules(self.rules)
+
+    @property
+    def why(self) -> str:
+        """One of its reasons."""
+        return " or ".join(rule.why for rule in self.rules)
+
+    def parts(self) -> tuple[Rule, ...]:
+        """The rules."""
+        return self.rules
+
+    def begin(self, fit: Fit) -> Check:
+        """Ask all of them."""
+        checks = [rule.begin(fit) for rule in self.rules]
+        return lambda proposed, news: np.any([check(proposed, news) for check in checks], axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(Rule):
+    """Stops where all of some rules do; ``a & b``."""
+
+    rules: tuple[Rule, ...]
+
+    def __post_init__(self) -> None:
+        check_rules(self.rules)
+        odd = next((part for rule in self.rules for part in rule.parts() if part.limit(Stop()).bounded), None)
+        if odd is not None:
+            raise ValueError(f"{odd!r} bounds the whole tree and stops no node by itself; join it by |")
+
+    @property
+    def why(self) -> str:
+        """All of its reasons."""
+        return " and ".join(rule.why for rule in self.rules)
+
+    def begin(self, fit: Fit) -> Check:
+        """Ask all of them."""
+        checks = [rule.begin(fit) for rule in self.rules]
+        return lambda proposed, news: np.all([check(proposed, news) for check in checks], axis=0)
+
 
 class Walkers:
     """Rows that follow the tests of a tree while it grows."""

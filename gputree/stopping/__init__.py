@@ -21,10 +21,9 @@ Examples
 |   |--- class: 0 (depth 1)
 """
 
-from gputree.learners.stopped import Rule
+from gputree.learners.stopped import AllOf, AnyOf, Rule
 from gputree.stopping.bits import SavesBits
 from gputree.stopping.evidence import ChiSquare, CrossValidated, Validation
-from gputree.stopping.joined import AllOf, AnyOf
 from gputree.stopping.limits import MaxDepth, MaxIterations, MaxNodes, MinSamples, NoGain
 
 __all__ = [

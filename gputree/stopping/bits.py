@@ -15,12 +15,11 @@ from gputree.core.expr import log2
 from gputree.core.forest import Marked, Test, ranges
 from gputree.core.message_length import MessageLength
 from gputree.engine.judge import Check, Proposals
-from gputree.learners.stopped import Fit
-from gputree.stopping.joined import Joinable
+from gputree.learners.stopped import Fit, Rule
 
 
 @dataclass(frozen=True, slots=True)
-class SavesBits(Joinable):
+class SavesBits(Rule):
     """A test that does not shorten the message ends its node: the bits of Quinlan and Rivest.
 
     As `MDLTreeClassifier` counts them, but that a cut pays for all cuts of its column in the whole table, and a parting

@@ -15,12 +15,12 @@ from gputree.core.expr import ratio
 from gputree.core.forest import Marked
 from gputree.core.keys import Stream, draw
 from gputree.engine.judge import Check, Proposals
-from gputree.learners.stopped import Fit, Walkers
-from gputree.stopping.joined import Joinable, whole
+from gputree.learners.stopped import Fit, Rule, Walkers
+from gputree.stopping.limits import whole
 
 
 @dataclass(frozen=True, slots=True)
-class ChiSquare(Joinable):
+class ChiSquare(Rule):
     """A test whose branches could as well have come about by chance ends its node: p above ``alpha``.
 
     Pearson's statistic of branches x classes, without branches and classes that have no rows; (r - 1)(c - 1) degrees
@@ -63,7 +63,7 @@ def chi_square(proposed: Proposals, unit: float) -> tuple[NDArray[np.float64], N
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Validation(Joinable):
+class Validation(Rule):
     """A test stays only if it gets strictly more of other rows right than the leaf would; of numbers, is closer.
 
     The rows follow the tree while it grows; where none reaches a node, its test does not stay.
@@ -106,7 +106,7 @@ class Validation(Joinable):
 
 
 @dataclass(frozen=True, slots=True)
-class CrossValidated(Joinable):
+class CrossValidated(Rule):
     """A test ends its node if the error across folds rises by it.
 
     Every row of the fit belongs to one of ``cv`` folds of equal size, drawn by a hash of the seed and its number. It is

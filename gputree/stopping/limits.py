@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +13,13 @@ from numpy.typing import NDArray
 from gputree.core.forest import Marked
 from gputree.core.splits import Stop
 from gputree.engine.judge import Check, Proposals
-from gputree.learners.stopped import Fit
-from gputree.stopping.joined import Joinable, whole
+from gputree.learners.stopped import Fit, Rule
+
+
+def whole(name: str, value: Any, least: int) -> None:
+    """Refuse what is no whole number of at least some size."""
+    if not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
 
 
 def nowhere(proposed: Proposals, news: Sequence[Marked]) -> NDArray[np.bool_]:
@@ -21,7 +28,7 @@ def nowhere(proposed: Proposals, news: Sequence[Marked]) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True)
-class MaxDepth(Joinable):
+class MaxDepth(Rule):
     """Nodes of this depth are leaves; the root has depth 0.
 
     Examples
@@ -48,7 +55,7 @@ class MaxDepth(Joinable):
 
 
 @dataclass(frozen=True, slots=True)
-class MinSamples(Joinable):
+class MinSamples(Rule):
     """A node of fewer rows than ``split`` is a leaf, and one whose test makes a leaf of fewer than ``leaf``.
 
     Rows of weight 0 do not count.
@@ -79,7 +86,7 @@ class MinSamples(Joinable):
 
 
 @dataclass(frozen=True, slots=True)
-class MaxNodes(Joinable):
+class MaxNodes(Rule):
     """The tree has at most so many nodes, leaves included; grown best first, the best test of all leaves next.
 
     A test with more branches than nodes are left is passed over.
@@ -109,7 +116,7 @@ class MaxNodes(Joinable):
 
 
 @dataclass(frozen=True, slots=True)
-class MaxIterations(Joinable):
+class MaxIterations(Rule):
     """So many tests are carried out, best first: an iteration turns the leaf with the best test of all into a node.
 
     References
@@ -149,7 +156,7 @@ def least(limit: int | None, other: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class NoGain(Joinable):
+class NoGain(Rule):
     """A node whose best test gains nothing is a leaf.
 
     References
