@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from gputree.core.expr import log2
 
 TABLE = 1 << 16
+ADDED = 64  # below it, logarithms are added up
 SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)  # of Stirling's formula, in 1/z, 1/z^3 ...
 SHIFT = 8  # the series is used from here on, where it is exact to the last digits
 LOG2_E = 1.4426950408889634
@@ -32,7 +33,8 @@ HALF_LOG2_TAU = 1.3257480647361593  # log2(2 pi) / 2
 @lru_cache(maxsize=1)
 def factorial_table() -> NDArray[np.float64]:
     """log2(x!) of 0 .. 65535."""
-    table = np.concatenate([[0.0], np.cumsum(log2(np.arange(1.0, TABLE)))])
+    table = stirling(np.arange(0.0, TABLE))
+    table[0], table[1:ADDED] = 0.0, np.cumsum(log2(np.arange(1.0, ADDED)))  # nothing is exact, and so are few terms
     table.flags.writeable = False
     return table
 

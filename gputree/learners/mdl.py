@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
+from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -205,6 +206,8 @@ class MDLTreeClassifier(ClassifierTree):
         labels = super()._read_target(y, n_rows)
         if labels.shape[1] > 1:
             raise ValueError(f"y has {labels.shape[1]} outputs, and a message holds one; fit a tree for each")
+        if len(getattr(y, "shape", ())) > 1:
+            column_or_1d(labels, warn=True)  # scikit-learn's word on a column where a list is meant
         return labels
 
     def __sklearn_tags__(self) -> Any:
