@@ -17,9 +17,10 @@ at a multiple of 64 bytes, and so do those of the array in it. The members are, 
   - ``classes``: a list with one entry an output: the name of a member, or the list of the labels of an object array.
     ``list_of_classes``: whether ``classes_`` is a list. Both absent for regression.
   - ``fit_info``: what the fit did, see `gputree.learners.progress.FitInfo`.
-  - ``fitted``: what a forest keeps of its fit, attribute -> value; of a tree why its leaves are some, where ``stopping`` was given. Values are written as parameters
-    are, arrays as ``{"member", "dtype"}``, lists of arrays as ``{"list": [...]}``, and how bags were drawn as
-    ``{"bagging": {...}}`` with the fields of `gputree.learners.bagging.Bagging`: rows are drawn again, not listed.
+  - ``fitted``: what a forest keeps of its fit, attribute -> value; of a tree why its leaves are some, where
+    ``stopping`` was given. Values are written as parameters are, arrays as ``{"member", "dtype"}``, lists of arrays as
+    ``{"list": [...]}``, and how bags were drawn as ``{"bagging": {...}}`` with the fields of
+    `gputree.learners.bagging.Bagging`: rows are drawn again, not listed.
   - ``fingerprint``: SHA-256 as hex over the arrays of the forest in order; of each the line ``<name> <dtype> <shape>``
     as Python writes them, such as ``roots <i4 (1,)``, with a line feed, and its bytes.
   - ``nodes``: the number of nodes N, in a compact file only.
@@ -31,9 +32,9 @@ at a multiple of 64 bytes, and so do those of the array in it. The members are, 
 - ``classes/<output>.npy`` for labels that are no Python objects, ``fitted/<name>.npy`` for arrays in ``fitted``. All
   arrays are in NPY format 1.0, in C order.
 
-Format 3 had no rules. Format 2 had no compact files, no ``fitted`` and single trees alone. Format 1 had no alignment, no ``declared``, no
-``fingerprint`` and no ``met_missing``, and a field ``members`` with the type and shape of every array. Files of every
-format are read for ever, see `gputree.storage.upgrade`.
+Format 3 had no rules. Format 2 had no compact files, no ``fitted`` and single trees alone. Format 1 had no alignment,
+no ``declared``, no ``fingerprint`` and no ``met_missing``, and a field ``members`` with the type and shape of every
+array. Files of every format are read for ever, see `gputree.storage.upgrade`.
 
 The same model gives the same bytes. A file is written beside its place and moved there when it is whole.
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.description import DescriptionLength, label_bits
+from gputree.core.description import DescriptionLength
 from gputree.core.expr import log2
 from gputree.core.forest import Forest, Test
 from gputree.core.message_length import MessageLength
@@ -43,6 +43,11 @@ class NodeBits:
             code.shape(False, above, root),
             np.where(inner, log2(np.maximum(left, 1).astype(np.float64)) + cuts, 0.0),
         )
+
+    @classmethod
+    def grown(cls, forest: Forest, layout: Layout, criterion: MessageLength, n_features: int) -> NodeBits:
+        """Those of a forest that was grown by this criterion."""
+        return cls.of(forest, layout, criterion, n_features, chosen_bits(forest, layout, criterion))
 
     def total(self, leaf: NDArray[np.bool_], labels: float) -> DescriptionLength:
         """The length of the message of the nodes, of which some are leaves, bool (N,)."""
@@ -85,16 +90,8 @@ def chosen_bits(forest: Forest, layout: Layout, criterion: MessageLength) -> NDA
     return bits
 
 
-def description_length(forest: Forest, layout: Layout, criterion: MessageLength, n_features: int) -> DescriptionLength:
-    """The message of a tree, unweighted, beside that of the labels alone."""
-    rows = float(layout.weight(forest.stats.T)[forest.roots].sum()) * criterion.per_unit
-    bits = NodeBits.of(forest, layout, criterion, n_features, chosen_bits(forest, layout, criterion))
-    return bits.total(forest.kind == Test.LEAF, label_bits(rows, layout.sizes[0]))
-
-
-def prune_by_length(forest: Forest, layout: Layout, criterion: MessageLength, n_features: int) -> Forest:
+def prune_by_length(forest: Forest, bits: NodeBits, criterion: MessageLength) -> Forest:
     """From the tips up, replace a branch by a leaf of its largest class where the message does not become longer."""
-    bits = NodeBits.of(forest, layout, criterion, n_features, chosen_bits(forest, layout, criterion))
     leaf = (criterion.tree * (bits.leaf + bits.label) + criterion.errors * bits.exceptions).tolist()
     total = (criterion.tree * (bits.fork + bits.test)).tolist()
     inner, parent = (forest.kind != Test.LEAF).tolist(), forest.parent.tolist()

@@ -12,12 +12,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.criteria import Criterion
-from gputree.core.description import Code, DescriptionLength, QuinlanRivest, WallacePatrick
-from gputree.core.forest import Forest
+from gputree.core.description import Code, DescriptionLength, QuinlanRivest, WallacePatrick, label_bits
+from gputree.core.forest import Forest, Test
 from gputree.core.message_length import MessageLength
 from gputree.core.schema import Schema
 from gputree.core.target import Target
-from gputree.engine.description import description_length, prune_by_length
+from gputree.engine.description import NodeBits, prune_by_length
 from gputree.engine.recipe import Recipe
 from gputree.learners.grower import Rows
 from gputree.learners.parameters import TREE_CONSTRAINTS
@@ -176,7 +176,10 @@ class MDLTreeClassifier(ClassifierTree):
     def description_length_(self) -> DescriptionLength:
         """Bits of the message."""
         check_is_fitted(self, "forest_")
-        return description_length(self.forest_, self.layout_, self._lengths(self.weight_unit_), self.n_features_in_)
+        forest, criterion = self.forest_, self._lengths(self.weight_unit_)
+        bits = NodeBits.grown(forest, self.layout_, criterion, self.n_features_in_)
+        rows = float(self.layout_.weight(forest.stats[0])) * self.weight_unit_
+        return bits.total(forest.kind == Test.LEAF, label_bits(rows, self.layout_.sizes[0]))
 
     def _lengths(self, unit: float) -> MessageLength:
         """The criterion that these parameters ask for; a unit of weight stands for so many rows."""
@@ -193,7 +196,9 @@ class MDLTreeClassifier(ClassifierTree):
         """From the tips up."""
         if not self.prune:
             return grown
-        return prune_by_length(grown, target.layout, self._lengths(target.weights.unit), self.n_features_in_)
+        criterion = self._lengths(target.weights.unit)
+        bits = NodeBits.grown(grown, target.layout, criterion, self.n_features_in_)
+        return prune_by_length(grown, bits, criterion)
 
     def _unpruned(self) -> Self:
         """The same without pruning."""

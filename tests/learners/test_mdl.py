@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -18,12 +19,15 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import gputree
 from gputree import DecisionTreeClassifier, MDLTreeClassifier
+from gputree.core.criteria import TargetKind
 from gputree.core.forest import Forest, Test
 from gputree.core.message_length import MessageLength
+from gputree.core.target import Layout
 from gputree.datasets import load_weather
 from gputree.engine.description import NodeBits, prune_by_length
 from tests.backends.cards import emulate
 from tests.core.test_description import slow_exceptions
+from tests.inspect.chain import chain
 
 TRUSTED: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "message_lengths.json").read_text())
 BOOLEAN = TRUSTED["boolean"]
@@ -83,11 +87,10 @@ def test_another_tree_in_the_same_bits() -> None:
     forest, nothing = model.forest_, np.zeros(model.forest_.n_nodes)
     bits = NodeBits.of(forest, model.layout_, MessageLength(), 6, nothing)
     assert bits.total(forest.kind == Test.LEAF, 0.0).total == pytest.approx(trusted["bits_before"], abs=1e-9)
-    leaf = np.ones(1, bool)
-    root = NodeBits.of(
-        forest.tree(0).collapse(np.ones(forest.n_nodes, bool)), model.layout_, MessageLength(), 6, leaf * 0
-    )
-    assert root.total(leaf, 0.0).total == pytest.approx(trusted["bits"], abs=1e-9)
+    root = prune_by_length(forest, bits, MessageLength())
+    assert root.n_nodes == 1
+    left = NodeBits.of(root, model.layout_, MessageLength(), 6, np.zeros(1))
+    assert left.total(np.ones(1, bool), 0.0).total == pytest.approx(trusted["bits"], abs=1e-9)
 
 
 def test_the_weather_is_a_single_leaf() -> None:
@@ -336,17 +339,16 @@ def test_weights_of_tree_and_exceptions() -> None:
 def test_pruning_again_changes_nothing() -> None:
     X, y = numbers("breast cancer")
     model = MDLTreeClassifier().fit(X, y)
-    again = prune_by_length(model.forest_, model.layout_, model._lengths(1.0), 8)
-    assert again.fingerprint() == model.fingerprint()
+    bits = NodeBits.grown(model.forest_, model.layout_, model._lengths(1.0), 8)
+    assert prune_by_length(model.forest_, bits, model._lengths(1.0)).fingerprint() == model.fingerprint()
 
 
-def test_pruning_of_a_deep_tree_is_quick() -> None:
-    """A chain of 20,000 tests: no recursion, and no walk for each node."""
-    X = np.arange(20_000.0)[:, None]
-    y = (np.arange(20_000) % 2).astype(int)
-    deep = DecisionTreeClassifier(criterion="entropy").fit(X, y)
-    kept = prune_by_length(deep.forest_, deep.layout_, MessageLength(), 1)
-    assert kept.n_nodes == 1
+def test_pruning_of_a_deep_tree_needs_no_recursion() -> None:
+    """A chain of 30,000 tests that say nothing."""
+    forest, layout = chain(30_000).forest_, Layout(TargetKind.COUNTS, (2,), (1.0,))
+    forest = replace(forest, stats=np.column_stack([forest.stats[:, 0], forest.stats[:, 0] * 0]))
+    bits = NodeBits.of(forest, layout, MessageLength(), 1, np.zeros(forest.n_nodes))
+    assert prune_by_length(forest, bits, MessageLength()).n_nodes == 1
 
 
 def test_several_outputs_are_refused() -> None:
