@@ -72,22 +72,25 @@ class Judge:
 
     make: Callable[[], Sequence[Check]]
     checks: Sequence[Check] = ()
-    seen: int = 0
+    seen: list[int] = field(default_factory=list)  # tests carried out that each check has been told of
     verdicts: list[tuple[NDArray[np.int32], NDArray[np.uint8]]] = field(default_factory=list)
     codes: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     def begin(self) -> None:
         """Forget earlier growth."""
-        self.checks, self.seen, self.verdicts = self.make(), 0, []
+        self.checks, self.verdicts = self.make(), []
+        self.seen = [0] * len(self.checks)
 
     def keeps(self, proposed: Proposals, marked: Sequence[Marked]) -> NDArray[np.bool_]:
         """Which tests are kept, bool (k,); ``marked`` are all tests carried out so far."""
-        news, self.seen = marked[self.seen :], len(marked)
         codes, left = np.full(len(proposed), KEPT, np.uint8), np.arange(len(proposed))
-        for number, check in enumerate(self.checks, start=1):
+        for number, check in enumerate(self.checks):
+            if not left.size:
+                break
             own = proposed if left.size == len(proposed) else proposed.take(left)
-            stops = check(own, news)
-            codes[left[stops]] = number
+            stops = check(own, marked[self.seen[number] :])
+            self.seen[number] = len(marked)
+            codes[left[stops]] = number + 1
             left = left[~stops]
         self.verdicts.append((proposed.splits.node, codes))
         kept: NDArray[np.bool_] = codes == KEPT
