@@ -386,3 +386,18 @@ def test_a_saved_tree_knows_its_length(tmp_path: Path) -> None:
     again = gputree.load(tmp_path / "tree")
     assert again.description_length_ == model.description_length_
     assert len(model.cost_complexity_pruning_path(X, y).ccp_alphas) > 2
+
+
+def test_what_else_shows_a_tree() -> None:
+    """The table of splits compares by bits saved a row, and scikit-learn's tree predicts the same."""
+    X, y = numbers("breast cancer")
+    model = MDLTreeClassifier(max_depth=4).fit(X, y)
+    table = model.split_table(X, y)
+    assert table.best == f"feature_{model.forest_.feature[0]}"
+    scores = {row.feature: row.score for row in table.rows}
+    assert max(scores, key=lambda name: scores[name]) == table.best
+    assert scores[table.best] * len(y) == pytest.approx(model.forest_.score[0])
+    theirs = model.to_sklearn()
+    np.testing.assert_array_equal(theirs.predict(X), model.predict(X))
+    assert theirs.criterion == "entropy"
+    assert model.export_dict()["estimator"] == "MDLTreeClassifier"
