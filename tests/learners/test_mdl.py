@@ -322,6 +322,7 @@ def test_weights_are_copies() -> None:
     b = MDLTreeClassifier().fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert a.description_length_ == b.description_length_
     assert a.get_n_leaves() == b.get_n_leaves()
+    assert a.description_length_.weighted(2, 3) == 2 * a.description_length_.tree + 3 * a.description_length_.exceptions
     halves = MDLTreeClassifier().fit(X, y, np.full(len(y), 2.5))
     assert halves.description_length_.labels == pytest.approx(2.5 * len(y) * math.log2(4))
 
