@@ -13,9 +13,10 @@ from benchmarks.gpu_tables import RECIPES, Generated, Table
 from benchmarks.gpu_tools import Lab, LeftOut, Mismatch, same
 from gputree.backends.cells import Cells
 from gputree.backends.cuda import Cuda
+from gputree.backends.nodes import Nodes, blank
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Bags, CodeSpec, Work
-from gputree.backends.scan import Nodes, blank, scan_cells
+from gputree.backends.scan import scan_cells
 from gputree.core.criteria import CRITERIA, TargetKind
 from gputree.core.forest import Forest, Test
 from gputree.core.keys import root_keys

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from gputree.inspect.split_table import split_table
     from gputree.inspect.text import export_text
     from gputree.io import load, save
+    from gputree.learners.c45 import C45Classifier
     from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
     from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+    from gputree.learners.id3 import ID3Classifier
     from gputree.learners.isolation import IsolationForest
     from gputree.learners.mdl import MDLTreeClassifier
     from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
@@ -25,10 +27,12 @@ if TYPE_CHECKING:
     from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 _HOMES = {
+    "C45Classifier": "gputree.learners.c45",
     "RandomForestRegressor": "gputree.learners.random_forest",
     "RandomForestClassifier": "gputree.learners.random_forest",
     "ExtraTreesRegressor": "gputree.learners.extra_forest",
     "ExtraTreesClassifier": "gputree.learners.extra_forest",
+    "ID3Classifier": "gputree.learners.id3",
     "IsolationForest": "gputree.learners.isolation",
     "RandomTreesEmbedding": "gputree.learners.random_target",
     "MDLTreeClassifier": "gputree.learners.mdl",
@@ -52,12 +56,14 @@ _HOMES = {
 _MODULES = ("datasets", "impurity", "stopping")
 
 __all__ = [
+    "C45Classifier",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",
     "ExtraTreeRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
+    "ID3Classifier",
     "IsolationForest",
     "MDLTreeClassifier",
     "RandomForestClassifier",

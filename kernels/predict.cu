@@ -10,7 +10,7 @@ struct GtNode {
     int kind;
 };
 
-// Leaf of one row, which begins at `row` in X, below a root. Values are read as float64; categories are numbers from 0,
+// Leaf of one row, which begins at `row` in X, below a root, or the node at which it stays. Values are read as float64; categories are numbers from 0,
 // their codes one more.
 static __device__ int gt_walk(const GtNode* nodes, const gt_i64* lookup_ptr, const unsigned short* lookup_code,
                               const unsigned short* lookup_branch, int node, const void* X, int itemsize, gt_i64 row, gt_i64 column_step) {
@@ -31,6 +31,7 @@ static __device__ int gt_walk(const GtNode* nodes, const gt_i64* lookup_ptr, con
             }
             branch = low < end && (double)lookup_code[low] == x + 1.0 ? lookup_branch[low] : at.unseen;
         }
+        if (branch == GT_STAY) return node;
         node = at.first_child + branch;
     }
     return node;

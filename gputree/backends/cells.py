@@ -7,7 +7,7 @@ only show in time and memory. May import core.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,11 @@ class Entries:
             tuple(np.concatenate(column) for column in zip(*(p.labels for p in parts), strict=True)),
             tuple(np.concatenate(column) for column in zip(*(p.sums for p in parts), strict=True)),
         )
+
+    def shared(self, place: NDArray[np.intp], weight: NDArray[np.int64]) -> Entries:
+        """Some of the entries of a target of counts, with other weights."""
+        labels = tuple(label[place] for label in self.labels)
+        return replace(self, seg=self.seg[place], row=self.row[place], weight=weight, labels=labels)
 
     def add_up(self, index: NDArray[np.int64], size: int) -> NDArray[np.int64]:
         """Channels added at ``index`` (entries,) -> i8 (C, size)."""

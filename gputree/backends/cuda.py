@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.gpu import codes, rows, walk
+from gputree.backends.arrays import to_host
+from gputree.backends.gpu import codes, rows, spread, walk
 from gputree.backends.gpu.codes import DeviceCodes
 from gputree.backends.gpu.driver import Driver
 from gputree.backends.gpu.search import Searcher
@@ -26,7 +27,8 @@ from gputree.backends.gpu.shard import DeviceShard
 from gputree.backends.gpu.tables import Chunk, chunks
 from gputree.backends.oracle import Oracle
 from gputree.backends.oracle import candidates as from_host
-from gputree.backends.protocol import CodeSpec, DeviceError, Subtrees, Work
+from gputree.backends.protocol import CodeSpec, DeviceError, Subtrees, Work, require_known
+from gputree.backends.spread import is_spread
 from gputree.backends.untraced import search_untraced
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
@@ -127,6 +129,7 @@ class Cuda:
             self.work.rows += int(table.shard.size(slots.id).sum())
             read, layout = self.read(table), table.shard.target.layout
             return from_host(*search_untraced(read, table.shard.codes.book, table.features, slots, layout, search))
+        require_known("cuda", search)
         k, m = table.features.shape
         width = m if turn is None else 1
         tests, lookups, first = [], [], 0
@@ -160,13 +163,15 @@ class Cuda:
 
     def children(self, shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
         """Channels of the branches."""
+        spreads = is_spread(splits) or shard.share is not None
         with self.driver.use():
-            return rows.count_branches(shard, splits)
+            return spread.count_shares(shard, splits) if spreads else rows.count_branches(shard, splits)
 
     def partition(self, shard: DeviceShard, splits: Splits, children: NDArray[np.int32]) -> None:
         """Regroup rows by branch."""
+        spreads = is_spread(splits) or shard.share is not None
         with self.driver.use():
-            rows.move_rows(shard, splits, children)
+            (spread.place_shares if spreads else rows.move_rows)(shard, splits, children)
 
     def extent(self, shard: DeviceShard, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Least and greatest y, known since the nodes were born."""
@@ -185,8 +190,10 @@ class Cuda:
         with self.driver.use():
             return walk.apply(self.driver, forest, X)
 
-    def predict(self, forest: Forest, X: Any) -> NDArray[np.float64]:
-        """Sums of leaf values."""
+    def predict(self, forest: Forest, X: Any, share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Sums of leaf values; a forest that spreads is walked on the host."""
+        if share is not None:
+            return Oracle().predict(forest, to_host(X), share)
         with self.driver.use():
             return walk.predict(self.driver, forest, X)
 

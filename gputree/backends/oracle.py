@@ -14,14 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cells import Cells, Entries, count_cells
+from gputree.backends.nodes import Found, Lookup, Nodes, blank
 from gputree.backends.protocol import CodeSpec, Subtrees, Work
-from gputree.backends.scan import Found, Lookup, Nodes, blank, scan_cells
+from gputree.backends.scan import scan_cells
 from gputree.backends.shard import Codes, Shard
+from gputree.backends.spread import is_spread, spread_rows
 from gputree.backends.untraced import search_untraced
 from gputree.backends.walk import walk
 from gputree.core.bags import Bags, listed
 from gputree.core.criteria import Criterion
-from gputree.core.forest import Forest, Test, ranges
+from gputree.core.forest import SPREAD, Forest, Test, ranges
+from gputree.core.routes import Parts, leaf_parts
 from gputree.core.schema import Book, Cuts, Kind, category_cuts, numeric_cuts
 from gputree.core.splits import TEST, Candidates, Growth, Search, Slots, Splits
 from gputree.core.summary import order_free_sums
@@ -181,10 +184,20 @@ class Oracle:
         """Sum the rows of every branch."""
         entries = Entries.of(shard, splits.node)
         branch = branches(shard, splits, entries.seg, entries.row)
+        if is_spread(splits):
+            spread = spread_rows(shard, splits, branch)
+            shard.spread = splits, spread
+            entries, branch = entries.shared(spread.source, spread.share), spread.branch
         return entries.add_up(branch, int(splits.n_branches.sum()))
 
     def partition(self, shard: Shard, splits: Splits, children: NDArray[np.int32]) -> None:
-        """Sort the rows of the split nodes by branch, keeping their order inside a branch."""
+        """Sort the rows of the split nodes by branch, keeping their order inside a branch.
+
+        Where rows are spread, the rows of all other nodes are dropped: they are closed, for growth is level by level.
+        """
+        if is_spread(splits):
+            self.partition_spread(shard, splits, children)
+            return
         seg, row = shard.segments(splits.node)
         branch = branches(shard, splits, seg, row)
         counts = np.bincount(branch, minlength=children.size)
@@ -196,7 +209,21 @@ class Oracle:
         shard.rows[place] = row[order]
         if shard.times is not None:
             shard.times[place] = shard.times[place][order]
+        if shard.share is not None:
+            shard.share[place] = shard.share[place][order]
         shard.place(children, inside + shift, inside + shift + counts)
+
+    def partition_spread(self, shard: Shard, splits: Splits, children: NDArray[np.int32]) -> None:
+        """Hold nothing but the rows of the branches, one branch after another."""
+        if shard.spread is None or shard.spread[0] is not splits:
+            self.children(shard, splits)
+        assert shard.spread is not None
+        found, shard.spread = shard.spread[1], None
+        order = np.argsort(found.branch, kind="stable")
+        place = ranges(shard.start[splits.node], shard.size(splits.node))
+        shard.hold(shard.rows[place[found.source[order]]], found.share[order])
+        ends = np.cumsum(np.bincount(found.branch, minlength=children.size))
+        shard.place(children, np.concatenate([[0], ends[:-1]]), ends)
 
     def extent(self, shard: Shard, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Min and max of y."""
@@ -238,19 +265,23 @@ class Oracle:
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Walk down as many trees together as a block of rows leaves room for."""
         leaves = np.empty((X.shape[0], forest.roots.size), np.int32)
-        step = max(1, min(ROW_BLOCK, CELL_BLOCK // max(X.shape[1], 1)))
-        trees = max(1, ROW_BLOCK // max(1, min(step, X.shape[0])))
-        for first in range(0, X.shape[0], step):
-            block = dense(X[first : first + step])
+        for first, block in row_blocks(X):
+            trees = max(1, ROW_BLOCK // max(1, block.shape[0]))
             for t in range(0, forest.roots.size, trees):
-                leaves[first : first + step, t : t + trees] = walk(forest, forest.roots[t : t + trees], block)
+                leaves[first : first + block.shape[0], t : t + trees] = walk(forest, forest.roots[t : t + trees], block)
         return leaves
 
-    def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:
+    def predict(self, forest: Forest, X: NDArray[Any], share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Add the trees in order."""
         total = np.zeros((X.shape[0], forest.value.shape[1]))
-        for leaves in self.apply(forest, X).T:
-            total += forest.value[leaves]
+        if share is None:
+            for leaves in self.apply(forest, X).T:
+                total += forest.value[leaves]
+            return total
+        for first, block in row_blocks(X):
+            for root in forest.roots:
+                for at in leaf_parts(forest, Parts.whole(block.shape[0], int(root)), block, share):
+                    np.add.at(total, first + at.row, at.weight[:, None] * forest.value[at.node])
         return total
 
 
@@ -267,6 +298,13 @@ def column_blocks(X: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
         yield first, np.ascontiguousarray(dense(X[:, first : first + width]).T)
 
 
+def row_blocks(X: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Rows of X, some at a time: (number of the first, (rows, F))."""
+    step = max(1, min(ROW_BLOCK, CELL_BLOCK // max(X.shape[1], 1)))
+    for first in range(0, X.shape[0], step):
+        yield first, dense(X[first : first + step])
+
+
 def dense(block: Any) -> NDArray[Any]:
     """A part of a table as an array, from a sparse matrix too."""
     array: NDArray[Any] = block if isinstance(block, np.ndarray) else block.toarray()
@@ -274,7 +312,10 @@ def dense(block: Any) -> NDArray[Any]:
 
 
 def branches(shard: Shard, splits: Splits, seg: NDArray[np.int64], row: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Number of the branch of every row of the split nodes, counted over all splits; seg is the place of its split."""
+    """Number of the branch of every row of the split nodes, counted over all splits; seg is the place of its split.
+
+    -1 for rows that are spread.
+    """
     code = np.empty(seg.size, np.int64)
     feature = splits.feature[seg]
     for f in np.unique(splits.feature):
@@ -288,7 +329,8 @@ def branches(shard: Shard, splits: Splits, seg: NDArray[np.int64], row: NDArray[
     missing = code == 0
     if missing.any():
         branch[missing] = splits.missing[seg[missing]]
-    return branch + (np.cumsum(splits.n_branches) - splits.n_branches)[seg]
+    numbers = branch + (np.cumsum(splits.n_branches) - splits.n_branches)[seg]
+    return np.where(branch == SPREAD, -1, numbers) if is_spread(splits) else numbers
 
 
 def candidates(best: Found, features: NDArray[np.int32], lookups: list[Lookup]) -> Candidates:

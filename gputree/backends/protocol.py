@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.bags import Bags
-from gputree.core.criteria import Criterion
+from gputree.core.criteria import Criterion, TargetKind
 from gputree.core.forest import Forest, Grown
 from gputree.core.schema import Cuts, Schema
-from gputree.core.splits import Candidates, Growth, Search, Slots, Splits
+from gputree.core.splits import Candidates, Growth, Missing, Scan, Search, Slots, Splits
 from gputree.core.target import Target
 
 
@@ -90,6 +90,26 @@ class Subtrees:
     born: Grown
 
 
+def require_known(name: str, search: Search) -> None:
+    """Refuse what only NumPy searches: rules of C4.5 beside tests that C4.5 does not know.
+
+    Raises
+    ------
+    DeviceError
+        If rows with missing values are spread, or a split must have some information, and numeric columns are not cut
+        by a `CutRule`; or if they are, and not in a tree like those of C4.5.
+    """
+    limits, scans = search.limits, {generator.scan for generator in search.generators}
+    plain = search.missing is Missing.BRANCH and limits.min_info <= 0 and limits.heavy is None
+    like = search.missing is Missing.SPREAD and limits.monotone is None and limits.min_rows <= 1
+    counts = search.criterion.needs is TargetKind.COUNTS and not search.criterion.two_branches
+    if not (plain if search.cuts is None else like and counts and scans <= {Scan.CUTS, Scan.BRANCHES}):
+        raise DeviceError(
+            f"device={name!r} does not know this mixture of C4.5's rules with others; use device='numpy', or 'auto', "
+            "which takes it"
+        )
+
+
 class Backend(Protocol):
     """The methods of a backend. k slots, m features a slot, C channels, O outputs."""
 
@@ -123,7 +143,8 @@ class Backend(Protocol):
     def search(self, table: TABLE, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """Best test of every slot and feature (k, m).
 
-        With ``turn`` a backend may keep only what `core.splits.choose` would take with that turn, (k, 1).
+        With ``turn`` a backend may keep only what `core.splits.choose` would take with that turn, (k, 1). Of numeric
+        columns with `Search.cuts` the gain is what is left of it.
         """
 
     def finish_rows(self, shard: SHARD) -> int:
@@ -136,10 +157,16 @@ class Backend(Protocol):
         """
 
     def children(self, shard: SHARD, splits: Splits) -> NDArray[np.int64]:
-        """Channels i8 (C, sum of n_branches) of the branches, split by split."""
+        """Channels i8 (C, sum of n_branches) of the branches, split by split.
+
+        Where `Splits.missing` is SPREAD, rows with a missing value go to several, see `backends.spread`.
+        """
 
     def partition(self, shard: SHARD, splits: Splits, children: NDArray[np.int32]) -> None:
-        """Regroup rows by branch. children i4 (sum of n_branches,): the new node of every branch."""
+        """Regroup rows by branch. children i4 (sum of n_branches,): the new node of every branch.
+
+        Where rows are spread, those of all nodes that are not split are dropped.
+        """
 
     def extent(self, shard: SHARD, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Min and max of target.sums.y in nodes i4 (k,) -> f8 (k, O, 2); 0 for counts and in empty nodes."""
@@ -156,5 +183,10 @@ class Backend(Protocol):
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Leaves i4 (n, T) of rows X f4/f8 (n, F): raw numbers, categories as 0 .. K - 1, unknown ones -1, NaN."""
 
-    def predict(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.float64]:
-        """Sum of the leaf values of all trees, added in order, f8 (n, O')."""
+    def predict(self, forest: Forest, X: NDArray[Any], share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Sum of the leaf values of all trees, added in order, f8 (n, O').
+
+        A forest that spreads needs ``share`` f8 (N,), see `core.routes.branch_shares`: the values of the leaves that a
+        row falls into are added in order of their numbers, each times the share of the row, the product of those on
+        the way.
+        """

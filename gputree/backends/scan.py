@@ -6,7 +6,7 @@ missing" is the highest cut of all), then missing to the left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,91 +14,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cells import Cells
+from gputree.backends.nodes import Found, Lookup, Nodes, Segments, blank
 from gputree.core.forest import Test
 from gputree.core.keys import Stream, draw, unit
 from gputree.core.schema import run_starts
-from gputree.core.scores import gains, gains_segmented, grid, parent
-from gputree.core.splits import NOT_MET, TEST, Scan, Search, Slots
-from gputree.core.target import Layout
+from gputree.core.scores import gains, gains_segmented, grid
+from gputree.core.splits import NOT_MET, CutRule, Missing, Scan, Slots
 
 BLOCK = 1 << 20  # channels of cuts scored at once: the temporaries of many classes stay small
 NO_CUTS = np.zeros(0, np.intp), np.zeros(0), np.zeros(0)
-
-Lookup = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]  # pair, code, branch of each cell
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One test for each of some pairs, arrays (j,)."""
-
-    pair: NDArray[np.int64]
-    score: NDArray[np.float64]
-    gain: NDArray[np.float64]
-    kind: NDArray[np.uint8]
-    cut: NDArray[np.int32]
-    low: NDArray[np.float64]
-    missing: NDArray[np.int32]
-    n_branches: NDArray[np.int32]
-
-    def put(self, found: Found) -> None:
-        """Where this holds every pair in order: keep what is strictly better; among equals the first stays."""
-        better = found.score > self.score[found.pair]
-        for name in TEST:
-            getattr(self, name)[found.pair[better]] = getattr(found, name)[better]
-
-
-def blank(size: int) -> Found:
-    """No test for any pair."""
-    return Found(
-        np.arange(size),
-        np.full(size, -np.inf),
-        np.zeros(size),
-        np.zeros(size, np.uint8),
-        np.zeros(size, np.int32),
-        np.zeros(size),
-        np.full(size, NOT_MET, np.int32),
-        np.zeros(size, np.int32),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Nodes:
-    """What a search needs of the open nodes, arrays over slots."""
-
-    slots: Slots
-    layout: Layout
-    search: Search
-    weight: NDArray[np.int64]  # (k,)
-    mean: NDArray[np.int64]  # (O, k)
-    floats: tuple[NDArray[np.float64], ...]  # an output each: (channels, k)
-    parent: NDArray[np.float64]  # (O, k) value of the node itself
-    scale: NDArray[np.float64]  # (k,) size of what cancels
-
-    @classmethod
-    def of(cls, slots: Slots, layout: Layout, search: Search) -> Nodes:
-        """The nodes' own terms, once for all features."""
-        criterion = search.criterion
-        weight, mean = layout.weight(slots.stats), layout.means(slots.stats)
-        n = weight.astype(np.float64)
-        floats = tuple(layout.floats(slots.stats, o, weight, mean[o]) for o in range(layout.n_outputs))
-        own = np.stack([parent(criterion, x, n) for x in floats])
-        scale = layout.cancelling(criterion, slots.stats)
-        return cls(slots, layout, search, weight, mean, floats, own, scale)
 
 
 def scan_cells(cells: Cells, m: int, nodes: Nodes) -> Iterator[tuple[Found, Lookup | None]]:
     """The best tests of the cells' pairs, in the order in which ties are won."""
     scan = nodes.search.scan(int(cells.book.kind[cells.feature[0]]))
-    if scan is None or not cells.code.size:
-        return
-    slot = cells.pairs // m
+    own = Segments(cells, cells.pairs // m, nodes, cells.pairs[:0])
+    if scan is not None and cells.code.size and nodes.search.missing is Missing.SPREAD:
+        own = own.known()
+    if scan is not None and own.cells.code.size:
+        for found, lookup in scan_segments(own, scan):
+            yield own.marked(found), lookup
+
+
+def scan_segments(own: Segments, scan: Scan) -> Iterator[tuple[Found, Lookup | None]]:
+    """The tests of one way to search."""
+    cells, slot, nodes = own.cells, own.slot, own.nodes
     if scan is Scan.BRANCHES:
         yield scan_branches(cells, slot, nodes)
     elif scan in (Scan.SUBSETS, Scan.ONE_SUBSET):
         yield scan_subsets(cells, slot, nodes, scan)
     else:
         value = raw_values(cells) if scan is Scan.ONE_CUT else None
-        for found in CutScan.of(cells, slot, nodes, value).found():
+        for found in CutScan.of(cells, slot, nodes, value, nodes.search.cuts).found():
             yield found, None
 
 
@@ -106,7 +53,8 @@ def scan_cells(cells: Cells, m: int, nodes: Nodes) -> Iterator[tuple[Found, Look
 class CutScan:
     """Cuts after known codes of each segment; what lies left of one is a running sum less the segment's base.
 
-    ``value`` f8 (M,), which ascends with the code, is what random thresholds ``drawn`` (S,) are compared with.
+    ``value`` f8 (M,), which ascends with the code, is what random thresholds ``drawn`` (S,) are compared with. With a
+    ``rule`` the cut is the first of greatest gain, and pays for the others.
     """
 
     cells: Cells
@@ -117,15 +65,23 @@ class CutScan:
     has_missing: NDArray[np.bool_]  # (S,)
     value: NDArray[np.float64] | None
     drawn: NDArray[np.float64] | None
+    rule: CutRule | None = None
 
     @classmethod
-    def of(cls, cells: Cells, slot: NDArray[np.int64], nodes: Nodes, value: NDArray[np.float64] | None) -> CutScan:
+    def of(
+        cls,
+        cells: Cells,
+        slot: NDArray[np.int64],
+        nodes: Nodes,
+        value: NDArray[np.float64] | None,
+        rule: CutRule | None = None,
+    ) -> CutScan:
         """All cuts, or with values one random threshold a segment."""
         running = np.cumsum(cells.stats, axis=1)
         first = cells.ptr[:-1]
         drawn = None if value is None else draw_thresholds(cells, slot, nodes.slots, value)
         before = running[:, first] - cells.stats[:, first]
-        return cls(cells, slot, nodes, running, before, cells.code[first] == 0, value, drawn)
+        return cls(cells, slot, nodes, running, before, cells.code[first] == 0, value, drawn, rule)
 
     def found(self) -> Iterator[Found]:
         """The three families in order: missing right, known against missing, missing left."""
@@ -148,6 +104,9 @@ class CutScan:
         if self.drawn is not None and self.value is not None:
             drawn = self.drawn[cells.seg[:-1]]
             inner &= (self.value[:-1] <= drawn) & (self.value[1:] > drawn)
+        if self.rule is not None:
+            value = raw_values(cells)
+            inner &= value[:-1] < value[1:] - self.rule.gap
         return np.flatnonzero(inner)
 
     def best(self, at: NDArray[np.intp], base: NDArray[np.int64], missing: int, low: float | None = None) -> Found:
@@ -159,14 +118,14 @@ class CutScan:
         at = at[self.large_enough(at, base)]
         block = max(1, BLOCK // self.nodes.layout.n_channels)
         parts = [self.scored(at[first : first + block], base) for first in range(0, at.size, block)]
-        at, gain, score = (np.concatenate(column) for column in zip(NO_CUTS, *parts, strict=True))
-        pick = first_best(self.cells.seg[at], score)
+        at, gain, info = (np.concatenate(column) for column in zip(NO_CUTS, *parts, strict=True))
+        pick, gain, score = self.picked(self.cells.seg[at], gain, info)
         at = at[pick]
         seg = self.cells.seg[at]
         return Found(
             self.cells.pairs[seg],
-            score[pick],
-            gain[pick],
+            score,
+            gain,
             np.full(pick.size, Test.THRESHOLD, np.uint8),
             self.cells.code[at].astype(np.int32),
             self.thresholds(seg, at) if low is None else np.full(pick.size, low),
@@ -177,25 +136,45 @@ class CutScan:
     def scored(
         self, at: NDArray[np.intp], base: NDArray[np.int64]
     ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
-        """The allowed ones of some cuts, their gains and scores."""
+        """The allowed ones of some cuts, their gains, and their scores, or with a rule their information."""
         seg = self.cells.seg[at]
         left = self.running[:, at] - base[:, seg]
         fine = self.allowed(seg, left)
         if fine is not None:
             at, seg, left = at[fine], seg[fine], left[:, fine]
-        return at, *score_pairs(self.nodes, self.slot[seg], left)
+        gain, info = pair_gains(self.nodes, self.slot[seg], left)
+        return at, gain, info if self.rule is not None else self.nodes.judged(self.slot[seg], gain, info)
+
+    def picked(
+        self, seg: NDArray[np.int64], gain: NDArray[np.float64], found: NDArray[np.float64]
+    ) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+        """Places of the best cuts, one a segment, their gains and scores; ``found`` as `scored` gives it."""
+        if self.rule is None:
+            pick = first_best(seg, found)
+            return pick, gain[pick], found[pick]
+        nodes, slot = self.nodes, self.slot[seg]
+        scale = nodes.layout.cancelling(nodes.search.criterion, nodes.slots.stats, gain=True)
+        pick = first_best(seg, grid(gain, scale[slot]))
+        slot, tries = slot[pick], np.bincount(seg)[seg[pick]] if seg.size else seg
+        left = grid(gain[pick] - self.rule.cost(tries.astype(np.float64)), scale[slot])
+        return pick, left, np.where(left > 0, nodes.judged(slot, left, found[pick]), -np.inf)
 
     def large_enough(self, at: NDArray[np.intp], base: NDArray[np.int64]) -> NDArray[np.bool_] | slice:
         """Cuts with enough rows and weight on both sides."""
-        layout, limits = self.nodes.layout, self.nodes.search.limits
+        layout, limits, seg = self.nodes.layout, self.nodes.search.limits, self.cells.seg[at]
+        least: list[tuple[Any, Callable[[NDArray[np.int64]], NDArray[np.int64]]]] = []
+        if limits.min_rows > 1:  # every cut has something on both sides
+            least.append((limits.min_rows, layout.count))
+        if self.rule is not None:
+            least.append((self.rule.side(self.nodes.weight.astype(np.float64))[self.slot[seg]], layout.weight))
+        elif limits.min_weight > 1:
+            least.append((limits.min_weight, layout.weight))
         fine = np.ones(at.size, bool)
-        seg = self.cells.seg[at]
-        for least, measure in ((limits.min_rows, layout.count), (limits.min_weight, layout.weight)):
-            if least > 1:  # every cut has something on both sides
-                left = measure(self.running)[at] - measure(base)[seg]
-                whole = measure(self.nodes.slots.stats)[self.slot[seg]]
-                fine &= (left >= least) & (whole - left >= least)
-        return fine if max(limits.min_rows, limits.min_weight) > 1 else slice(None)
+        for bound, measure in least:
+            left = measure(self.running)[at] - measure(base)[seg]
+            whole = measure(self.nodes.slots.stats)[self.slot[seg]]
+            fine &= (left >= bound) & (whole - left >= bound)
+        return fine if least else slice(None)
 
     def allowed(self, seg: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.bool_] | None:
         """Which cuts the criterion and the monotone constraints allow, None for all."""
@@ -242,10 +221,10 @@ def draw_thresholds(
         return inside
 
 
-def score_pairs(
+def pair_gains(
     nodes: Nodes, slot: NDArray[np.int64], left: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Gain and score on its grid of binary candidates with channels ``left`` (C, P) on one side."""
+    """Gain and information of binary candidates with channels ``left`` (C, P) on one side."""
     criterion, layout = nodes.search.criterion, nodes.layout
     weight = layout.weight(left)
     rest = nodes.weight[slot] - weight
@@ -258,7 +237,7 @@ def score_pairs(
         other = X - x if exact else layout.floats(nodes.slots.stats[:, slot] - left, o, rest, mean)
         more, info = gains(criterion, [x, other], n, X, N, nodes.parent[o][slot])
         gain += more
-    return gain, grid(criterion.final(gain, info, N), nodes.scale[slot])
+    return gain, info
 
 
 def first_best(seg: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -278,18 +257,18 @@ def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[
     met, declared = np.diff(cells.ptr), cells.book.declared[cells.feature]
     count = np.where(declared > 0, declared + has_missing, met)
     fine = np.minimum.reduceat(layout.count(cells.stats), cells.ptr[:-1]) >= limits.min_rows
-    fine &= np.minimum.reduceat(layout.weight(cells.stats), cells.ptr[:-1]) >= limits.min_weight
+    heavy = np.add.reduceat(layout.weight(cells.stats) >= limits.min_weight, cells.ptr[:-1], dtype=np.int64)
+    fine &= heavy >= (met if limits.heavy is None else limits.heavy)
     fine &= (met >= limits.least_met) & (count >= 2) & ((count == 2) | (not criterion.two_branches))
     if criterion.positive_sums:
         sums = cells.stats[1 : 1 + layout.n_outputs].min(axis=0)
         fine &= np.minimum.reduceat(sums, cells.ptr[:-1]) > 0
     if limits.max_branches is not None:
         fine &= count <= limits.max_branches
-    gain, info, N = branch_gains(cells, slot, nodes)
-    score = grid(criterion.final(gain, info, N), nodes.scale[slot])
+    gain, info = branch_gains(cells, slot, nodes)
     found = Found(
         cells.pairs,
-        np.where(fine, score, -np.inf),
+        np.where(fine, nodes.judged(slot, gain, info), -np.inf),
         gain,
         np.full(slot.size, Test.LOOKUP, np.uint8),
         np.zeros(slot.size, np.int32),
@@ -302,8 +281,8 @@ def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[
 
 def branch_gains(
     cells: Cells, slot: NDArray[np.int64], nodes: Nodes
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Gain, info and weight of the node when every cell is a branch, (S,) each."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Gain and information when every cell is a branch, (S,) each."""
     layout, own = nodes.layout, slot[cells.seg]
     weight = layout.weight(cells.stats)
     n, N = weight.astype(np.float64), nodes.weight.astype(np.float64)[slot]
@@ -314,7 +293,7 @@ def branch_gains(
             nodes.search.criterion, x, n, nodes.floats[o][:, own], N[cells.seg], cells.ptr[:-1]
         )
         gain += more
-    return gain, info, N
+    return gain, info
 
 
 def branch_lookup(cells: Cells, has_missing: NDArray[np.bool_], fine: NDArray[np.bool_]) -> Lookup:

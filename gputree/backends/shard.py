@@ -25,7 +25,10 @@ class Codes:
 
 @dataclass(slots=True)
 class Shard:
-    """Rows grouped by node: node i holds rows[start[i] : stop[i]], each as often as ``times`` says, None = once."""
+    """Rows grouped by node: node i holds rows[start[i] : stop[i]], each as often as ``times`` says, None = once.
+
+    Once rows were spread over several nodes, ``share`` i8 holds what each place has of its row's weight.
+    """
 
     codes: Codes
     target: Target
@@ -34,6 +37,8 @@ class Shard:
     stop: NDArray[np.int64]
     times: NDArray[Any] | None = None
     regrouped: tuple[Splits, NDArray[np.int64], NDArray[np.int64]] | None = None  # ranges of branches, where they are
+    share: NDArray[np.int64] | None = None
+    spread: tuple[Splits, Any] | None = None  # where rows go that are spread, kept between two calls
 
     def size(self, nodes: NDArray[Any]) -> NDArray[np.int64]:
         """Rows of nodes (k,)."""
@@ -52,6 +57,8 @@ class Shard:
 
     def units_of(self, nodes: NDArray[Any], row: NDArray[np.intp]) -> NDArray[np.int64] | None:
         """Weights of the rows of nodes, multiplicity included; None where all are 1."""
+        if self.share is not None:
+            return self.share[self.positions(nodes)]
         units = None if self.target.weights.units is None else self.target.weights.units[row]
         if self.times is None:
             return units
@@ -61,6 +68,11 @@ class Shard:
     def segments(self, nodes: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
         """Rows of nodes and the place of the node of each, ascending."""
         return np.repeat(np.arange(nodes.size), self.size(nodes)), self.rows_of(nodes)
+
+    def hold(self, rows: NDArray[Any], share: NDArray[np.int64]) -> None:
+        """Hold only these rows, with these weights; no node has any until it is placed."""
+        self.rows, self.share, self.times = rows, share, None
+        self.start[:], self.stop[:] = 0, 0
 
     def place(self, nodes: NDArray[Any], start: NDArray[Any], stop: NDArray[Any]) -> None:
         """Record the ranges of new nodes."""

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cells import Cells
-from gputree.backends.scan import CutScan, Found, Lookup, Nodes, blank, scan_cells
+from gputree.backends.nodes import Found, Lookup, Nodes, blank
+from gputree.backends.scan import CutScan, scan_cells
 from gputree.core.criteria import Criterion
 from gputree.core.schema import Book, Kind, run_starts
 from gputree.core.scores import grid

@@ -120,6 +120,10 @@ class Criterion(ABC):
         X is the output's only channel where `needs` names sums, any channel otherwise.
         """
 
+    def gain_scale(self, N: Scalar, X: Scalar) -> Scalar:
+        """Return the same for the gain before `final`."""
+        return self.scale(N, X)
+
     def impurity(self, X: FloatArray, N: FloatArray) -> FloatArray:
         """Return the impurity of nodes as users see it, from counts: Gini's for criteria that have none.
 
@@ -167,6 +171,8 @@ class Gini(Criterion):
 class Entropy(Criterion):
     """Information gain in bits, times N.
 
+    ``base`` is that of the logarithm in `impurity`: another multiplies all gains by one factor, and so moves no choice.
+
     References
     ----------
     Quinlan (1986), "Induction of decision trees", Machine Learning 1:81-106. Raschka, STAT 479 chapter 6, 6.6.
@@ -174,6 +180,7 @@ class Entropy(Criterion):
     """
 
     name = "entropy"
+    base: float = 2.0
 
     def term(self, x: Scalar, n: Scalar, X: Scalar, N: Scalar) -> Scalar:
         return xlogx(x)
@@ -185,7 +192,7 @@ class Entropy(Criterion):
         return xlogx(N)
 
     def impurity(self, X: FloatArray, N: FloatArray) -> FloatArray:
-        return _mean(xlogx(N) - fold(Fold.SUM, xlogx(X)), N)
+        return _mean(xlogx(N) - fold(Fold.SUM, xlogx(X)), N) / float(np.log2(self.base))
 
 
 @dataclass(frozen=True)
@@ -207,6 +214,9 @@ class GainRatio(Entropy):
 
     def scale(self, N: Scalar, X: Scalar) -> Scalar:
         return constant(1.0, N)
+
+    def gain_scale(self, N: Scalar, X: Scalar) -> Scalar:
+        return super().scale(N, X)
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,18 @@ class Cuts:
         """Number of known codes."""
         return self.values.size
 
+    def seen(self, thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The largest value that is not above each threshold (k,), which has one; of quantile codes the threshold.
+
+        Examples
+        --------
+        >>> Cuts(np.array([65.0, 70.0, 75.0, 78.0, 85.0])).seen(np.array([77.5]))
+        array([75.])
+        """
+        if self.edges is not None:
+            return thresholds
+        return self.values[np.searchsorted(self.values, thresholds, side="right") - 1]
+
     def code_of(self, x: NDArray[Any]) -> NDArray[Any]:
         """Codes of a column x f4/f8 (n,), MISSING where NaN; exact codes expect values that were seen."""
         keys: NDArray[Any] = self.values if self.edges is None else self.edges

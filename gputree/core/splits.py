@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.criteria import Criterion
+from gputree.core.expr import log2
 from gputree.core.forest import ranges
 from gputree.core.schema import Kind
 
 NOT_MET = -1  # branch of missing values where the node met none
+COUNTED = -np.finfo(np.float64).max  # score of a test that counts in the mean of a `Gate` and is never taken
 TEST = ("score", "gain", "kind", "cut", "low", "missing", "n_branches")  # fields that every record of tests has
 
 
@@ -46,14 +48,24 @@ SUBSET = Generator(Scan.SUBSETS, Kind.CATEGORICAL)
 RANDOM_SUBSET = Generator(Scan.ONE_SUBSET, Kind.CATEGORICAL)
 
 
+class Missing(IntEnum):
+    """What a test makes of rows whose value is missing."""
+
+    BRANCH = 0  # they take one of the branches, each of which is tried
+    SPREAD = 1  # the others alone are scored; they go to every branch with known rows, with a part of their weight
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a candidate must respect.
 
     ``min_rows`` rows and ``min_weight`` units of weight in every non-empty branch; ``monotone`` i1 (F,): the value of
     the left child may not be above (1) or below (-1) that of the right; None without constraints. ``max_branches`` of
-    one test, None for any number. ``missing_alone``: missing against known values is a test, too. ``least_met``
-    branches of a test with one for each category have rows; with 1, tests of declared categories may part nothing.
+    one test, None for any number. ``missing_alone``: missing against known values is a test, too.
+
+    Of a test with a branch for each category ``least_met`` branches have rows (with 1, tests of declared categories may
+    part nothing), and ``heavy`` of them weigh ``min_weight``, None for all. ``min_info``: least entropy of the weights
+    of branches, in bits; a test of less is not taken.
     """
 
     min_rows: int = 1
@@ -62,14 +74,17 @@ class Limits:
     max_branches: int | None = None
     missing_alone: bool = True
     least_met: int = 2
+    heavy: int | None = None
+    min_info: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
     """When a node stays a leaf; ``min_rows`` in rows, ``min_gain`` in gain of the criterion.
 
-    A test is taken if its score, on its grid, is above ``above``: with 0 rounding makes no gain of nothing. Growth best
-    first ends with ``max_leaves`` leaves, ``max_nodes`` nodes or after ``max_splits`` tests of a tree.
+    A test is taken if its score, on its grid, is above ``above``: with 0 rounding makes no gain of nothing. A class of
+    at most ``slack`` units of weight does not count when a node is pure but for it. Growth best first ends with
+    ``max_leaves`` leaves, ``max_nodes`` nodes or after ``max_splits`` tests of a tree.
     """
 
     max_depth: int | None = None
@@ -77,6 +92,7 @@ class Stop:
     min_gain: float = 0.0
     max_leaves: int | None = None
     above: float = -np.inf
+    slack: int = 0
     max_nodes: int | None = None
     max_splits: int | None = None
 
@@ -95,12 +111,49 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
+class CutRule:
+    """How C4.5 cuts a numeric column: at the first greatest gain, which pays for the number of cuts tried.
+
+    A cut is tried if its values differ by more than ``gap`` and both sides weigh ``share`` of the known weight, but at
+    least ``least`` and no more than ``most``; these and ``slack``, what rounding may miss, are in units of weight, of
+    which a case has ``unit``. A gain that is used up leaves no test.
+
+    References
+    ----------
+    Quinlan (1996), "Improved use of continuous attributes in C4.5", Journal of Artificial Intelligence Research
+    4:77-90, section 3.
+    """
+
+    unit: float
+    share: float
+    least: float
+    most: float
+    slack: float
+    gap: float
+
+    def side(self, known: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Least weight of a side of a cut, from known weights f8 (S,)."""
+        share = self.share * known
+        return np.where(share <= self.least, self.least, np.minimum(share, self.most)) - self.slack
+
+    def cost(self, tries: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What is taken off the gain where so many cuts were tried."""
+        return self.unit * log2(tries)
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
-    """One record for one search: generators (at most one a kind), criterion, limits."""
+    """One record for one search: generators (at most one a kind), criterion, limits.
+
+    ``missing``: what is made of rows whose value is missing. ``cuts``: how numeric columns are cut; None: at the first
+    greatest score.
+    """
 
     generators: tuple[Generator, ...]
     criterion: Criterion
     limits: Limits
+    missing: Missing = Missing.BRANCH
+    cuts: CutRule | None = None
 
     def scan(self, kind: int) -> Scan | None:
         """How columns of this kind are searched, None where no generator serves them."""
@@ -139,8 +192,8 @@ class Candidates:
     """Best test of every slot and feature, arrays (k, m), or of every slot (k, 1); -inf where none is found.
 
     ``feature`` is the column, -1 = none, ``cut`` the last code to the left, ``low`` the threshold (+inf where missing
-    alone is split off, also from categories), ``missing`` the branch of missing values or NOT_MET. Tests with a lookup
-    list their cells: the flat number of the slot-feature pair (ascending), code, branch.
+    alone is split off, also from categories), ``missing`` the branch of missing values, SPREAD or NOT_MET. Tests with a
+    lookup list their cells: the flat number of the slot-feature pair (ascending), code, branch.
     """
 
     score: NDArray[np.float64]
@@ -188,16 +241,47 @@ class Splits:
         )
 
 
-def choose(found: Candidates, slots: Slots, turn: int) -> tuple[Splits, NDArray[np.intp]]:
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """C4.5 takes a test only if it gains as much as the mean of all tests of the node, but for ``slack`` bits a case.
+
+    The mean is over the columns ``averaged`` bool (F,) that hold an admissible test, however little it gains; without
+    one there is no test.
+
+    References
+    ----------
+    Quinlan (1993), "C4.5: Programs for Machine Learning", 2.2.
+    """
+
+    averaged: NDArray[np.bool_]
+    slack: float
+
+    def passed(
+        self, score: NDArray[np.float64], gain: NDArray[np.float64], features: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Scores (k, m) as they are, -inf where the gain (k, m), in bits a case, is too small."""
+        counts = (score > -np.inf) & self.averaged[features]
+        number = counts.sum(axis=1)
+        mean = np.where(counts, gain, 0.0).sum(axis=1) / np.maximum(number, 1)
+        enough = (gain >= mean[:, None] - self.slack) & (number > 0)[:, None]
+        return np.where(enough, score, -np.inf)
+
+
+def choose(
+    found: Candidates, slots: Slots, turn: int, gate: Gate | None = None, weight: NDArray[np.int64] | None = None
+) -> tuple[Splits, NDArray[np.intp]]:
     """Best feature of every slot: the higher score, then the lower feature. Gives the splits and their slots' places.
 
-    Of every ``turn`` columns in a row, the first that hold an admissible test decide.
+    Of every ``turn`` columns in a row, the first that hold an admissible test decide. A gate needs the weights of the
+    slots (k,).
     """
     features = found.feature
     score = np.where(features >= 0, found.score, -np.inf)
     number = np.arange(features.shape[1]) // turn
     good = (score > -np.inf).argmax(axis=1) // turn if features.size else np.zeros(len(score), np.intp)
     score = np.where(number == good[:, None], score, -np.inf)
+    if gate is not None and weight is not None:
+        score = gate.passed(score, found.gain / weight[:, None], features)
     best = score.max(axis=1, initial=-np.inf)
     tied = np.where(score == best[:, None], features, np.iinfo(np.int32).max)
     column = tied.argmin(axis=1)

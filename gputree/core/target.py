@@ -129,12 +129,12 @@ class Layout:
         means: NDArray[np.int64] = stats[1 : 1 + self.n_outputs] // np.maximum(stats[0], 1)
         return means
 
-    def cancelling(self, criterion: Criterion, stats: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Size of what cancels in the scores of nodes i8 (C, k) -> f8 (k,): the sum of the criterion's scale."""
+    def cancelling(self, criterion: Criterion, stats: NDArray[np.int64], gain: bool = False) -> NDArray[np.float64]:
+        """Size of what cancels in the scores, or the gains, of nodes i8 (C, k) -> f8 (k,), added over outputs."""
         weight, mean = self.weight(stats), self.means(stats)
-        scale = np.zeros(weight.shape)
+        own, scale = criterion.gain_scale if gain else criterion.scale, np.zeros(weight.shape)
         for o in range(self.n_outputs):
-            scale += criterion.scale(weight.astype(np.float64), self.floats(stats, o, weight, mean[o])[0])
+            scale += own(weight.astype(np.float64), self.floats(stats, o, weight, mean[o])[0])
         return scale
 
     def floats(
@@ -203,6 +203,18 @@ def counting_rows(target: Target) -> Target:
     if target.layout.rows >= 0:
         return target
     return replace(target, layout=replace(target.layout, rows=target.layout.n_channels))
+
+
+def refined(target: Target) -> Target:
+    """Label counts in the finest units of weight, so that the weight of a row can be parted."""
+    weights = target.weights
+    total = target.n_rows if weights.units is None else int(weights.units.sum())
+    shift = COUNT_BITS - 1 - total.bit_length()
+    if shift <= 0:
+        return target
+    units = np.ones(target.n_rows, np.int64) if weights.units is None else weights.units
+    fine = Weights(units << shift, math.ldexp(weights.unit, -shift), weights.exact)
+    return replace(counting_rows(target), weights=fine)
 
 
 def class_target(y: NDArray[Any], n_classes: tuple[int, ...], weight: NDArray[np.float64] | None) -> Target:

@@ -6,7 +6,7 @@ May import core and the protocol, never a backend.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from gputree.core.target import Target
 from gputree.engine.frontier import BestFirst, Frontier, LevelByLevel
 from gputree.engine.judge import Proposals
 from gputree.engine.recipe import Order, Recipe
-from gputree.engine.sampling import FeatureDraws
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class Plan:
         parent = np.repeat(np.arange(len(splits)), splits.n_branches)
         first = np.cumsum(splits.n_branches) - splits.n_branches
         branch = np.arange(parent.size) - first[parent]
-        self.forest.mark(tests(splits, self.target.layout.weight(stats), first, self.forest.n_nodes))
+        self.mark(splits, stats, first, self.forest.n_nodes)
         born = Grown(
             splits.node[parent],
             self.forest.of("depth", splits.node[parent]) + np.int32(1),
@@ -94,6 +93,12 @@ class Plan:
         ids = np.arange(self.forest.n_nodes, self.forest.n_nodes + parent.size, dtype=np.int32)
         self.backend.partition(self.shard, splits, ids)
         return self.add(born, lambda open_: self.backend.extent(self.shard, open_))
+
+    def mark(self, splits: Splits, stats: NDArray[np.int64], first: NDArray[Any], n_nodes: int) -> None:
+        """Record tests and where their children (C, children) begin."""
+        marked = tests(splits, self.target.layout.weight(stats), first, n_nodes)
+        away = self.recipe.elsewhere
+        self.forest.mark(marked if away is None else elsewhere(marked, away))
 
     def bounds(
         self, splits: Splits, stats: NDArray[np.int64], parent: NDArray[Any], branch: NDArray[Any], first: NDArray[Any]
@@ -132,22 +137,21 @@ class Plan:
             return np.zeros(stats.shape[1], bool)
         pure = np.ones(stats.shape[1], bool)
         for o in range(layout.n_outputs):
-            pure &= (stats[layout.output(o)] > 0).sum(axis=0) <= 1
+            pure &= (stats[layout.output(o)] > self.recipe.stop.slack).sum(axis=0) <= 1
         return pure
 
     def finish_small(self, slots: Slots) -> Slots:
         """Let the backend grow the whole subtrees of small nodes, where it can; give the other slots."""
-        sampler = self.recipe.sampler
-        if not self.recipe.plain or sampler.feature_draws is not FeatureDraws.CONTINUE:
+        if not self.recipe.plain:
             return slots
         small = slots.rows <= self.backend.finish_rows(self.shard)
         if not small.any():
             return slots
         own, first = slots.take(small), self.forest.n_nodes
-        growth = Growth(self.recipe.search, self.recipe.stop, sampler.turn(self.n_codes.size))
+        growth = Growth(self.recipe.search, self.recipe.stop, self.recipe.sampler.turn(self.n_codes.size))
         done = self.backend.finish(self.shard, own, self.forest.of("depth", own.id), growth, first)
         begin = np.cumsum(done.splits.n_branches) - done.splits.n_branches
-        self.forest.mark(tests(done.splits, self.target.layout.weight(done.born.stats), begin, first))
+        self.mark(done.splits, done.born.stats, begin, first)
         self.forest.add(done.born)
         return slots.take(~small)
 
@@ -197,10 +201,10 @@ class Plan:
         while first < reach and len(slots):
             features = self.features(slots, first, count)
             table = self.backend.histogram(self.shard, slots, features)
-            found = self.backend.search(table, slots, self.recipe.search, turn)
-            splits, places = choose(found, slots, turn)
-            weight = self.target.layout.weight(slots.stats[:, places]).astype(np.float64)
-            decrease = self.recipe.search.criterion.decrease(splits.gain, weight)
+            found = self.backend.search(table, slots, self.recipe.search, None if self.recipe.gate else turn)
+            weight = self.target.layout.weight(slots.stats)
+            splits, places = choose(found, slots, turn, self.recipe.gate, weight)
+            decrease = self.recipe.search.criterion.decrease(splits.gain, weight[places].astype(np.float64))
             order = np.flatnonzero((decrease >= stop.min_gain) & (splits.score > stop.above))
             yield splits if order.size == len(splits) else splits.take(order)
             slots = slots.take(np.setdiff1d(np.arange(len(slots)), places, assume_unique=True))
@@ -287,6 +291,16 @@ def tests(splits: Splits, weight: NDArray[np.int64], first: NDArray[Any], n_node
         lookup_count=np.diff(splits.lookup_ptr),
         lookup_code=splits.lookup_code,
         lookup_branch=splits.lookup_branch,
+    )
+
+
+def elsewhere(marked: Marked, branch: int) -> Marked:
+    """The same tests, which send the values that they have no branch for to STAY or SPREAD."""
+    away = np.uint16(branch)
+    return replace(
+        marked,
+        missing=np.where(marked.met_missing == 1, marked.missing, away),
+        unseen=np.where(marked.kind == Test.LOOKUP, away, marked.unseen),
     )
 
 

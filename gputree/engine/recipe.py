@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from gputree.core.splits import Search, Stop
+from gputree.core.forest import SPREAD, STAY
+from gputree.core.splits import Gate, Missing, Search, Stop
 from gputree.engine.judge import Judge
-from gputree.engine.sampling import Sampler
+from gputree.engine.sampling import FeatureDraws, Sampler
 
 TABLE_BYTES = 1 << 28
 
@@ -23,6 +24,8 @@ class Order(Enum):
 class Recipe:
     """Everything that the growth loop needs to know of a learner.
 
+    ``stay``: values that a test has no branch for end at its node, and do not follow the child of larger weight.
+    ``gate``: what else a test must pass to be chosen.
     ``judge`` sees the tests of every level before they are carried out, and may drop some.
     """
 
@@ -31,9 +34,19 @@ class Recipe:
     order: Order = Order.LEVEL
     sampler: Sampler = field(default_factory=Sampler)
     table_bytes: int = TABLE_BYTES
+    stay: bool = False
+    gate: Gate | None = None
     judge: Judge | None = None
 
     @property
+    def elsewhere(self) -> int | None:
+        """Where a test sends the values that it has no branch for, None for the child of larger weight."""
+        return SPREAD if self.search.missing is Missing.SPREAD else STAY if self.stay else None
+
+    @property
     def plain(self) -> bool:
-        """Whether the choice of a test is the plain order of scores, so that backends may grow whole subtrees."""
-        return self.order is Order.LEVEL and self.search.criterion.traced and self.judge is None
+        """Whether a node depends on nothing but its rows, and its test is the best score: subtrees may grow alone."""
+        search, traced = self.search, self.search.criterion.traced
+        rules = search.missing is Missing.BRANCH and search.cuts is None and self.gate is None and self.judge is None
+        draws = self.sampler.feature_draws is FeatureDraws.CONTINUE and not self.sampler.once
+        return traced and rules and draws and self.order is Order.LEVEL

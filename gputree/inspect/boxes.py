@@ -21,6 +21,7 @@ from gputree.inspect.words import (
     checked_classes,
     checked_names,
     cut_words,
+    likeliest,
     make_words,
     require_tree,
     shortened,
@@ -84,7 +85,7 @@ class Boxes:
         layout = model.layout_
         stats = model.forest_.stats.T
         self.rows, self.weight = layout.count(stats), layout.weight(stats)
-        self.value: NDArray[np.float64] = model.forest_.value
+        self.value: NDArray[np.float64] = model._values
         self.sizes: tuple[int, ...] = layout.sizes if layout.counts else ()
         self.stats, self.unit = stats[: sum(self.sizes)], float(model.weight_unit_)
         several = bool(self.sizes) or self.value.shape[1] > 1
@@ -127,7 +128,7 @@ class Boxes:
             numbers = [self.look.number(float(v)) for v in self.value[node]]
             yield "value", number_list(numbers) if len(numbers) > 1 else numbers[0]
             return
-        chosen = [labels[int(v.argmax())] for labels, v in zip(self.classes, self.split(self.value[node]), strict=True)]
+        chosen = [likeliest(labels, v) for labels, v in zip(self.classes, self.split(self.value[node]), strict=True)]
         yield "class", chosen[0] if len(chosen) == 1 else f"[{cut_words(chosen, 2 * WRAP)}]"
 
     def shares(self, node: int) -> str:

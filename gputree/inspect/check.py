@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.families import Family, known_branches
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import SPREAD, STAY, Forest, Test
 from gputree.core.schema import MAX_CODES, Feature, Kind, Schema
 from gputree.core.target import Layout
 
@@ -162,10 +162,10 @@ def check_tests(forest: Forest, schema: Schema) -> None:
     fits = np.where(schema.kinds[feature] == Kind.CATEGORICAL, lookup | alone, ~lookup)
     expect(fits.all(), "a test does not fit the kind of its column")
     expect((low[lookup] == 0).all(), "a lookup has low other than 0")
-    for name in ("missing", "unseen"):
-        expect(
-            (getattr(forest, name)[inner] < forest.n_children[inner]).all(), f"{name} names a branch that is not there"
-        )
+    for name, may_stay in (("missing", forest.met_missing[inner] == 0), ("unseen", lookup)):
+        branch = getattr(forest, name)[inner]
+        there = (branch < forest.n_children[inner]) | (branch == SPREAD) | ((branch == STAY) & may_stay)
+        expect(there.all(), f"{name} names a branch that is not there")
     expect((forest.met_missing <= 1).all(), "met_missing is neither 0 nor 1")
     asks = (forest.met_missing[inner] == 1) & (forest.missing[inner] == 1)
     expect(asks[alone].all(), "a threshold is infinite where the test does not ask whether a value is missing")
@@ -200,7 +200,9 @@ def check_stats(forest: Forest, layout: Layout, family: Family) -> None:
     expect((counts >= 0).all(), "a count is negative")
     if family.inner.size:
         total = np.add.reduceat(stats[family.below], family.start, axis=0)
-        expect((total == stats[family.inner]).all(), "the stats of a node are not the sum of its children's")
+        own, apart = stats[family.inner], spread_rows(forest, layout, family)
+        added = np.where(apart, total >= own, total == own)
+        expect(added.all(), "the stats of a node are not the sum of its children's")
         if max(int(stats.max()), -int(stats.min())) * int(family.count.max()) >= 2**63:
             rough = np.add.reduceat(stats[family.below].astype(np.float64), family.start, axis=0)
             expect((np.abs(rough - stats[family.inner]) < WRAP).all(), "the stats of the children of a node overflow")
@@ -217,6 +219,13 @@ def check_stats(forest: Forest, layout: Layout, family: Family) -> None:
     expect((weight[family.inner] > 0).all(), "a test has no weight")
 
 
+def spread_rows(forest: Forest, layout: Layout, family: Family) -> NDArray[np.bool_]:
+    """Where a row counts in several children: the channel of rows in tests that spread some, bool (I, C)."""
+    spread = (forest.missing[family.inner] == SPREAD) & (forest.met_missing[family.inner] == 1)
+    apart: NDArray[np.bool_] = spread[:, None] & (np.arange(layout.n_channels) == layout.rows)
+    return apart
+
+
 def check_branches(forest: Forest, layout: Layout, family: Family) -> None:
     """Every branch is some value's, and values that a node never met follow the child of larger weight.
 
@@ -224,19 +233,21 @@ def check_branches(forest: Forest, layout: Layout, family: Family) -> None:
     are to predict as they always did: both rules are allowed.
     """
     inner, known = family.inner, known_branches(forest)
-    met = inner[forest.met_missing[inner] == 1]
+    met = inner[(forest.met_missing[inner] == 1) & (forest.missing[inner] != SPREAD)]
     taken = known.copy()
     taken[forest.first_child[met] + forest.missing[met]] = True
     expect(taken.all(), "no value leads to a branch")
     weight, rows = layout.weight(forest.stats.T), layout.count(forest.stats.T)
-    unmet = forest.met_missing[inner] == 0
+    missing = forest.missing[inner]
+    unmet = (forest.met_missing[inner] == 0) & ~np.isin(missing, (SPREAD, STAY))
     expect(
-        (forest.missing[inner] == family.largest(weight))[unmet].all(),
+        (missing == family.largest(weight))[unmet].all(),
         "missing is not the child of larger weight where no row was missing",
     )
     heaviest = family.largest(np.where(known, weight, -1))
     unseen = forest.unseen[inner]
-    expect(((unseen == heaviest) | (unseen == family.largest(rows))).all(), "unseen is not the child of larger weight")
+    fits = (unseen == heaviest) | (unseen == family.largest(rows)) | np.isin(unseen, (SPREAD, STAY))
+    expect(fits.all(), "unseen is not the child of larger weight")
 
 
 def check_values(forest: Forest, layout: Layout, family: Family, clipped: bool) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 import gputree
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import SPREAD, STAY, Forest, Test
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.inspect.words import require_tree
 from gputree.learners.view import decreases
@@ -63,7 +63,8 @@ def trees_to_dataframe(model: Any, library: FrameLibrary | None = None) -> Any:
         - ``Children`` (text): IDs of the children in branch order, with blanks between. ``Missing`` (text): ID of the
           child that takes missing values. ``Unseen`` (text): of a test of categories, ID of the child that takes those
           which it does not list. ``MetMissing`` (bool): whether training rows were missing here; if not, ``Missing``
-          is the child of larger weight.
+          is the child of larger weight. A value may also end at the node: then it is the ID of the node itself. Both
+          are None where every child takes its share.
         - ``Gain`` (float): impurity of the node less that of its children, by their shares of the whole weight: what
           ``feature_importances_`` adds up. ``Score`` (float): what the criterion gave the test. Both 0 in leaves.
         - ``Impurity`` (float). ``Rows`` (int): training rows of positive weight. ``Weight`` (float): their weight.
@@ -131,7 +132,7 @@ def export_dict(model: Any) -> dict[str, Any]:
           numbers. Labels and categories are texts, numbers or booleans; of any other type, their text.
         - ``nodes``: breadth first, the root is number 0. Every node has ``id``, ``parent`` (None for the root),
           ``depth``, ``kind``, ``rows``, ``weight``, ``impurity``, and ``value``: for each output the list of class
-          shares, or the mean.
+          shares (None where a node predicts nothing), or the mean.
 
           A node with a test also has ``feature`` (number of the column), ``children`` (numbers, a branch each),
           ``missing`` (number of the child that takes missing values), ``met_missing`` (whether training rows were
@@ -140,7 +141,8 @@ def export_dict(model: Any) -> dict[str, Any]:
           - ``"threshold"``: the first child takes x <= ``threshold`` in float64, the second all other numbers;
           - ``"known"``: the first takes known values, the second missing ones;
           - ``"categories"``: ``categories`` has for each child the list of those that take it; all others take
-            ``unseen`` (number of a child).
+            ``unseen`` (number of a child). ``missing`` and ``unseen`` may be the node itself, where such a value ends,
+            or None, where every child takes its share.
 
     Raises
     ------
@@ -186,6 +188,7 @@ class Nodes:
     """
 
     forest: Forest
+    value: NDArray[np.float64]
     schema: Schema
     classes: list[NDArray[Any] | None]
     kind: NDArray[np.intp]
@@ -210,7 +213,7 @@ class Nodes:
         with np.errstate(over="ignore", invalid="ignore"):  # impurities of huge numbers
             gain = decreases(forest, weight)
         rows = model.layout_.count(stats)
-        return cls(forest, model.schema_, classes, kind, rows, weight * model.weight_unit_, gain)
+        return cls(forest, model._values, model.schema_, classes, kind, rows, weight * model.weight_unit_, gain)
 
     def lists(self, node: int) -> list[list[Any]]:
         """The categories of every branch of a lookup, as plain data."""
@@ -225,7 +228,7 @@ class Nodes:
     def outputs(self) -> Iterator[tuple[NDArray[Any] | None, NDArray[np.float64]]]:
         """Classes of every output, and its columns of values f8 (N, classes or 1)."""
         sizes = [1 if labels is None else labels.size for labels in self.classes]
-        parts = np.split(self.forest.value, np.cumsum(sizes)[:-1], axis=1)
+        parts = np.split(self.value, np.cumsum(sizes)[:-1], axis=1)
         return zip(self.classes, parts, strict=True)
 
 
@@ -260,7 +263,9 @@ def question_columns(nodes: Nodes) -> Columns:
     forest, ids, names = nodes.forest, node_ids(nodes.forest), nodes.schema.names
     kind, feature = nodes.kind.tolist(), forest.feature.tolist()
     first, count = forest.first_child.tolist(), forest.n_children.tolist()
-    missing, unseen = forest.missing.tolist(), forest.unseen.tolist()
+    missing, unseen = (
+        list(map(end, own.tolist(), range(forest.n_nodes), first)) for own in (forest.missing, forest.unseen)
+    )
     named = nodes.schema.kinds == Kind.CATEGORICAL
     lists = [nodes.lists(i) if k == Ask.CATEGORIES else None for i, k in enumerate(kind)]
     return {
@@ -269,9 +274,9 @@ def question_columns(nodes: Nodes) -> Columns:
         "Split": np.where(nodes.kind == Ask.THRESHOLD, forest.low, np.nan),
         "Categories": [None if own is None else json.dumps(own, ensure_ascii=False) for own in lists],
         "Children": [" ".join(ids[f : f + n]) if n else None for f, n in zip(first, count, strict=True)],
-        "Missing": [ids[f + m] if k else None for k, f, m in zip(kind, first, missing, strict=True)],
+        "Missing": [ids[m] if k and m is not None else None for k, m in zip(kind, missing, strict=True)],
         "Unseen": [
-            ids[f + u] if k and named[j] else None for k, j, f, u in zip(kind, feature, first, unseen, strict=True)
+            ids[u] if k and named[j] and u is not None else None for k, j, u in zip(kind, feature, unseen, strict=True)
         ],
         "MetMissing": forest.met_missing.astype(bool),
     }
@@ -297,7 +302,11 @@ def value_columns(nodes: Nodes) -> Columns:
             columns[f"Value{suffix}"] = values[:, 0]
             continue
         best = labels[values.argmax(axis=1)]
-        columns[f"Class{suffix}"] = best if best.dtype.kind in "iufb" else [str(label) for label in best]
+        null = np.isnan(values[:, 0])
+        if null.any() or best.dtype.kind not in "iufb":
+            own = best.tolist() if best.dtype.kind in "iufb" else map(str, best)
+            best = [None if gone else label for gone, label in zip(null, own, strict=True)]
+        columns[f"Class{suffix}"] = best
         texts = [str(label) for label in labels]
         columns |= {f"Share{suffix}_{text}": share for text, share in zip(texts, values.T, strict=True)}
     return columns
@@ -308,7 +317,7 @@ def node_entries(nodes: Nodes) -> Iterator[dict[str, Any]]:
     forest = nodes.forest
     parent, depth, kind = forest.parent.tolist(), forest.depth.tolist(), nodes.kind.tolist()
     rows, weight, impurity = nodes.rows.tolist(), nodes.weight.tolist(), forest.impurity.tolist()
-    values = [part.tolist() if labels is not None else part[:, 0].tolist() for labels, part in nodes.outputs()]
+    values = [part[:, 0].tolist() if labels is None else shares(part) for labels, part in nodes.outputs()]
     for i, k in enumerate(kind):
         yield {
             "id": i,
@@ -323,6 +332,11 @@ def node_entries(nodes: Nodes) -> Iterator[dict[str, Any]]:
         }
 
 
+def shares(values: NDArray[np.float64]) -> list[list[float] | None]:
+    """Class shares (N, classes), None of nodes that predict nothing."""
+    return [row if row[0] == row[0] else None for row in values.tolist()]
+
+
 def question_entry(nodes: Nodes, i: int) -> dict[str, Any]:
     """What a node asks."""
     forest, kind = nodes.forest, nodes.kind[i]
@@ -334,14 +348,19 @@ def question_entry(nodes: Nodes, i: int) -> dict[str, Any]:
         entry["categories"] = nodes.lists(i)
     entry |= {
         "children": list(range(first, first + int(forest.n_children[i]))),
-        "missing": first + int(forest.missing[i]),
+        "missing": end(int(forest.missing[i]), i, first),
         "met_missing": bool(forest.met_missing[i]),
         "gain": plain(float(nodes.gain[i])),
         "score": plain(float(forest.score[i])),
     }
     if kind == Ask.CATEGORIES:
-        entry["unseen"] = first + int(forest.unseen[i])
+        entry["unseen"] = end(int(forest.unseen[i]), i, first)
     return entry
+
+
+def end(branch: int, node: int, first_child: int) -> int | None:
+    """The node to which a branch leads: a child, or the node itself; None for all children."""
+    return None if branch == SPREAD else node if branch == STAY else first_child + branch
 
 
 def feature_entry(feature: Feature) -> dict[str, Any]:

@@ -131,7 +131,8 @@ def way(boxes: Boxes, item: Item) -> str:
 def prediction(boxes: Boxes, node: int) -> str:
     """The class of a node with its share, or its number."""
     (_, text), *_ = boxes.prediction(node)
-    share = f" {100 * boxes.value[node].max():.0f}%" if len(boxes.sizes) == 1 else ""
+    largest = float(boxes.value[node].max())
+    share = f" {100 * largest:.0f}%" if len(boxes.sizes) == 1 and largest == largest else ""
     return f"<b>{escape(text)}</b>{share}"
 
 

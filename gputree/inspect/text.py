@@ -19,6 +19,7 @@ from gputree.inspect.words import (
     checked_classes,
     checked_names,
     cut_words,
+    likeliest,
     listed,
     make_words,
     require_tree,
@@ -47,7 +48,8 @@ def export_text(
     - A test of categories has one line a branch, with the categories that take it; a long list is cut, with the count
       of the rest.
     - ``(or missing)`` marks the branch that missing values take, ``(or other)`` that of every category which the test
-      does not list; both may be one line.
+      does not list; both may be one line. ``(38.5% of missing)`` is the share of their weight that a branch gets
+      where a test sends them down all branches.
     - Leaves of declared categories that the node never met share one line, ``(no training rows)``: they predict what
       the node would.
     - Where the tree was grown with ``stopping``, every leaf says in brackets why it is one.
@@ -197,7 +199,7 @@ class Leaves:
 
     def __init__(self, model: Any, classes: list[list[str]] | None, style: Style) -> None:
         self.classes, self.style = classes, style
-        self.value: NDArray[np.float64] = model.forest_.value
+        self.value: NDArray[np.float64] = model._values
         self.reasons = None if getattr(model, "stopping", None) is None else model.stop_reason_
         self.weight = model.layout_.weight(model.forest_.stats.T) * model.weight_unit_
 
@@ -211,8 +213,8 @@ class Leaves:
             return f"value: {self.numbers(self.value[node])}"
         stops = np.cumsum([len(names) for names in self.classes])
         shares = np.split(self.value[node], stops[:-1])
-        weights = [self.numbers(share * self.weight[node]) for share in shares]
-        labels = [names[int(share.argmax())] for names, share in zip(self.classes, shares, strict=True)]
+        weights = [self.numbers(np.nan_to_num(share * self.weight[node])) for share in shares]
+        labels = [likeliest(names, share) for names, share in zip(self.classes, shares, strict=True)]
         label = f"class: {listed(labels)}"
         return f"weights: {listed(weights)} {label}" if self.style.show_weights else label
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import SPREAD, Forest, Test
+from gputree.core.routes import branch_shares
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.learners.base import BaseTree
 from gputree.learners.forest import BaseForest
@@ -54,7 +55,8 @@ class Words:
     """Puts the tests of a tree into words.
 
     ``names`` are those of the features, ``number`` writes a threshold. ``missing``: whether every test says where
-    missing values go, and every test of categories where others go. ``empty`` bool (N,) marks leaves without rows.
+    missing values go, and every test of categories where others go. ``empty`` bool (N,) marks leaves without rows;
+    ``share`` f8 (N,) is that of each node in the weight of its parent.
     """
 
     forest: Forest
@@ -63,6 +65,7 @@ class Words:
     number: Callable[[float], str]
     missing: bool
     empty: NDArray[np.bool_]
+    share: NDArray[np.float64]
     longest: int | None = None  # characters of a category, of which longer ones lose their middle
 
     def name(self, node: int) -> str:
@@ -111,9 +114,13 @@ class Words:
         """What else takes a branch: missing values, categories that the test does not list."""
         if not self.missing:
             return ()
-        found = ["or missing"] if branch == self.forest.missing[node] else []
-        other = self.forest.kind[node] == Test.LOOKUP and branch == self.forest.unseen[node]
-        return (*found, *(["or other"] if other and self.has_others(node) else []))
+        ways = {"missing": int(self.forest.missing[node])}
+        if self.forest.kind[node] == Test.LOOKUP and self.has_others(node):
+            ways["other"] = int(self.forest.unseen[node])
+        found = [f"or {what}" for what, way in ways.items() if way == branch]
+        share = float(self.share[int(self.forest.first_child[node]) + branch])
+        spread = " and ".join(what for what, way in ways.items() if way == SPREAD and share > 0)
+        return (*found, *([f"{share:.1%} of {spread}"] if spread else []))
 
     def lookup(self, node: int) -> list[Branch]:
         """A branch for each set of categories, for missing values alone, and for all leaves without rows."""
@@ -168,24 +175,29 @@ def make_words(
 ) -> Words:
     """The words of a fitted model; ``missing`` is the ``show_missing`` of `export_text`."""
     forest: Forest = model.forest_
+    weight = model.layout_.weight(forest.stats.T)
     return Words(
         forest,
         model.schema_,
         [plain(name) if longest is None else shortened(plain(name), longest) for name in names],
         number,
         says_missing(forest, missing),
-        (forest.kind == Test.LEAF) & (model.layout_.weight(forest.stats.T) == 0),
+        (forest.kind == Test.LEAF) & (weight == 0),
+        branch_shares(forest, weight),
         longest,
     )
 
 
 def says_missing(forest: Forest, given: Any) -> bool:
-    """Whether tests say where missing values go: always, never, or if some test met one or is about categories."""
+    """Whether tests say where missing values go: always, never, or if it matters.
+
+    It does if some test met one, or is about categories and sends those that it does not know down one branch.
+    """
     if isinstance(given, bool | np.bool_):
         return bool(given)
     if not isinstance(given, str) or given != "auto":
         raise ValueError(f"show_missing={given!r} must be True, False or 'auto'")
-    return bool(forest.met_missing.any() or (forest.kind == Test.LOOKUP).any())
+    return bool(forest.met_missing.any() or ((forest.kind == Test.LOOKUP) & (forest.unseen != SPREAD)).any())
 
 
 def category_text(texts: Sequence[str], width: int | None = LIST_WIDTH) -> str:
@@ -260,6 +272,11 @@ def checked_classes(model: Any, given: Any) -> list[list[str]] | None:
     if len(given) != len(own[0]):
         raise ValueError(f"class_names must contain {len(own[0])} elements, one for each class, got {len(given)}")
     return [[plain(str(name)) for name in given]]
+
+
+def likeliest(names: Sequence[str], shares: NDArray[np.float64]) -> str:
+    """The class of the largest share, ``null`` of a node that predicts none."""
+    return "null" if np.isnan(shares).any() else names[int(shares.argmax())]
 
 
 def listed(texts: Sequence[str]) -> str:

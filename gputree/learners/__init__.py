@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from gputree.learners.c45 import C45Classifier
 from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
 from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+from gputree.learners.id3 import ID3Classifier
 from gputree.learners.isolation import IsolationForest
 from gputree.learners.mdl import MDLTreeClassifier
 from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
@@ -17,12 +19,14 @@ ESTIMATORS: dict[str, Any] = {
 MODELS: dict[str, Any] = ESTIMATORS | {  # what a model file may hold
     kind.__name__: kind
     for kind in (
+        ID3Classifier,
         RandomForestClassifier,
         RandomForestRegressor,
         ExtraTreesClassifier,
         ExtraTreesRegressor,
         RandomTreesEmbedding,
         IsolationForest,
+        C45Classifier,
         MDLTreeClassifier,
     )
 }

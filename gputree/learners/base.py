@@ -35,6 +35,7 @@ class BaseTree(Looks, Grower):
 
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     _saved: ClassVar[tuple[str, ...]] = ("_stop_codes", "_stop_words")
+    stopping: Any = None  # a rule, where a class has that parameter
     _stop_codes: NDArray[np.uint8]
     _stop_words: list[str]
 
@@ -82,10 +83,18 @@ class BaseTree(Looks, Grower):
         self.fit_info_ = self._fit_info(begin, ready)
         return self
 
+    def _unpruned(self) -> Self:
+        """The same estimator, not fitted, that does not prune."""
+        return clone(self).set_params(ccp_alpha=0.0)  # type: ignore[no-any-return]
+
+    def _pruned(self, forest: Forest, target: Target) -> Forest:
+        """The tree without what minimal cost-complexity pruning finds too weak."""
+        return prune(forest, target.layout.weight(forest.stats.T), self.ccp_alpha)
+
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Bunch:
         """Effective alphas of minimal cost-complexity pruning, and the impurity of the leaves after each step.
 
-        Grows a tree with ``ccp_alpha=0`` on (X, y), which are as in `fit`.
+        Grows a tree without pruning on (X, y), which are as in `fit`.
 
         Returns
         -------
@@ -99,10 +108,6 @@ class BaseTree(Looks, Grower):
         model = self._unpruned().fit(X, y, sample_weight)
         path = cost_complexity_path(model.forest_, model.layout_.weight(model.forest_.stats.T))
         return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
-
-    def _pruned(self, grown: Forest, target: Target) -> Forest:
-        """What is left of a grown tree."""
-        return prune(grown, target.layout.weight(grown.stats.T), self.ccp_alpha)
 
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
         """With a rule that may end growth, where there is one."""
@@ -122,10 +127,11 @@ class BaseTree(Looks, Grower):
     def _known_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         """Class numbers among those of the fit, or numbers, (outputs, n)."""
 
-    def _unpruned(self) -> Self:
-        """An estimator that keeps the whole of a grown tree."""
-        model: Self = clone(self)
-        return model.set_params(ccp_alpha=0.0) if "ccp_alpha" in self.get_params() else model
+    @property
+    def _values(self) -> NDArray[np.float64]:
+        """What nodes are shown with (N, values): their shares of classes or means; NaN: nothing."""
+        values: NDArray[np.float64] = self.forest_.value
+        return values
 
     @property
     def tree_(self) -> TreeView:
@@ -191,11 +197,18 @@ class BaseTree(Looks, Grower):
         return self.forest_.n_leaves
 
     def apply(self, X: Any, check_input: bool = True) -> NDArray[np.int64]:
-        """Leaf of every row, int64 (n_rows,). Node ids are breadth first (scikit-learn's are depth first)."""
+        """Leaf of every row, int64 (n_rows,). Node ids are breadth first (scikit-learn's are depth first).
+
+        Where a tree spreads the rows that a test does not know over its branches, this is the leaf that one comes to on
+        the branch of largest training weight each time, the first among equals.
+        """
         leaves: NDArray[np.int64] = in_kind(self._leaves(X, check_input)[:, 0].astype(np.int64), X)
         return leaves
 
     def decision_path(self, X: Any, check_input: bool = True) -> csr_matrix:
-        """Nodes that every row passes, a csr matrix (n_rows, n_nodes) of ones. Node ids are breadth first."""
+        """Nodes that every row passes on its way to `apply`, a csr matrix (n_rows, n_nodes) of ones.
+
+        Node ids are breadth first.
+        """
         leaves = self._leaves(X, check_input)[:, 0]
         return paths(self.forest_, leaves)

@@ -244,7 +244,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
 
     def _growing(self, ready: Prepared, watch: Watch | None) -> Callable[[range], Forest]:
         """What grows the trees of some numbers together."""
-        backend, target, recipe, codes = ready.backend, ready.rows.target, ready.recipe, self._codes(ready)
+        backend, target, recipe, codes = ready.backend, ready.rows.target, ready.recipe, self._codes(ready)[0]
 
         def grown(trees: range) -> Forest:
             own = replace(recipe, sampler=replace(recipe.sampler, first=trees[0], n_trees=len(trees)))
@@ -319,11 +319,6 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
         return self.bagging_.original(Bags(1, t, self.seed_, self.bagging_.draws()).drawn(0))
 
     # -- prediction
-
-    def _sums(self, X: Any, forest: Forest, check_input: bool = True) -> NDArray[np.float64]:
-        """Leaf values of all trees, added in order, f8 (n, O)."""
-        X = self._read(X, check_input)
-        return self._predicted(X, lambda backend, rows: backend.predict(forest, rows))
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Leaf of every row in every tree, int64 (n_rows, n_trees), numbered inside the tree."""

@@ -17,15 +17,16 @@ ArrowLibrary: TypeAlias = Literal["pyarrow", "polars"]
 
 @dataclass(frozen=True, slots=True)
 class ArrayColumn:
-    """One column of `Columns`, as far as this module asks a narwhals series: floats, or objects with None."""
+    """One column of `Columns`, as far as this module asks a narwhals series: numbers, or objects with None."""
 
     values: NDArray[Any]
 
     @property
     def dtype(self) -> nw.dtypes.DType:
         """Numbers, or anything."""
-        if self.values.dtype == object:
-            return nw.Object()
+        kinds = {"O": nw.Object(), "b": nw.Boolean(), "i": nw.Int64(), "u": nw.UInt64()}
+        if self.values.dtype.kind in kinds:
+            return kinds[self.values.dtype.kind]
         return nw.Float32() if self.values.dtype == np.float32 else nw.Float64()
 
     def to_list(self) -> list[Any]:
@@ -46,7 +47,8 @@ class ArrayColumn:
 class Columns:
     """A frame of NumPy arrays, for tables that are read where no frame library is installed.
 
-    An array f4/f8 (n,) holds numbers, NaN where missing; an object array text or booleans, None where missing.
+    An array f4/f8 (n,) holds numbers, NaN where missing; an object array text or booleans, None where missing. Arrays
+    of integers or booleans hold no missing values.
     """
 
     columns: tuple[str, ...]

@@ -24,7 +24,8 @@ from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError, hea
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
 from gputree.core.packed import Meaning, pack, unpack
-from gputree.core.schema import ALL_CODES, Schema
+from gputree.core.routes import branch_shares, steered
+from gputree.core.schema import ALL_CODES, Cuts, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Stop
 from gputree.core.target import Target
 from gputree.engine.grow import Watch, grow
@@ -92,6 +93,7 @@ class Grower(BaseEstimator):
     _criteria: ClassVar[tuple[str, ...]]
     n_jobs: int | None = None  # threads, where a class has no such parameter
     _saved: ClassVar[tuple[str, ...]] = ()  # what a model file keeps of a fit beside the trees, where there is any
+    _integers_are_names: ClassVar[bool] = False  # whether a column of integers holds categories
     _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
 
     def _fit_info(self, begin: float, ready: Prepared) -> FitInfo:
@@ -112,7 +114,7 @@ class Grower(BaseEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Validate: everything that growth needs."""
         self._check_parameters()
-        matrix, self.schema_ = read_fit(self, X)
+        matrix, self.schema_ = self._table(X)
         labels = self._read_target(y, matrix.shape[0])
         weight = self._weights(labels, sample_weight, matrix.shape[0])
         criterion = CRITERIA[self.criterion]
@@ -120,6 +122,10 @@ class Grower(BaseEstimator):
         recipe = self._recipe(criterion, rows, self.schema_)
         backend = choose(self.device, self._cells(rows), near(rows.X), self.n_jobs)
         return Prepared(backend, recipe, rows)
+
+    def _table(self, X: Any) -> tuple[Any, Schema]:
+        """X of a fit as floats (n, F), and what its columns are."""
+        return read_fit(self, X)
 
     def _cells(self, rows: Rows) -> int:
         """How much work a fit is: rows x columns x trees."""
@@ -142,13 +148,19 @@ class Grower(BaseEstimator):
 
     def _grown(self, ready: Prepared, seed: int, watch: Watch | None) -> Forest:
         """Encode and grow."""
-        return grow(ready.backend, self._codes(ready), ready.rows.target, ready.recipe, seed, watch)
+        codes, cuts = self._codes(ready)
+        return self._placed(grow(ready.backend, codes, ready.rows.target, ready.recipe, seed, watch), cuts)
 
-    def _codes(self, ready: Prepared) -> Codes:
-        """Codes of the rows, on the backend's side."""
+    def _placed(self, forest: Forest, cuts: tuple[Cuts, ...]) -> Forest:
+        """The forest with its thresholds where the learner wants them; here between two values."""
+        return forest
+
+    def _codes(self, ready: Prepared) -> tuple[Codes, tuple[Cuts, ...]]:
+        """Codes of the rows, on the backend's side, and what they mean."""
         backend, rows = ready.backend, ready.rows
         X = rows.X if backend.device != "cpu" else to_host(rows.X)
-        return backend.encode(X, self._edges(backend, replace(rows, X=X), self.schema_))
+        cuts = self._edges(backend, replace(rows, X=X), self.schema_)
+        return backend.encode(X, cuts), cuts
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""
@@ -184,7 +196,7 @@ class Grower(BaseEstimator):
         units = target.weights.units
         return Rows(X, target, X.shape[0], X.shape[0] if units is None else int(units.sum()))
 
-    def _edges(self, backend: Backend, rows: Rows, schema: Schema) -> Any:
+    def _edges(self, backend: Backend, rows: Rows, schema: Schema) -> tuple[Cuts, ...]:
         """Codes of the columns, from all rows."""
         most = ALL_CODES if self.max_bins is None else None if self.max_bins == "auto" else int(self.max_bins)
         return backend.edges(rows.X, CodeSpec(schema, most), rows.target.weights.units)
@@ -258,9 +270,17 @@ class Grower(BaseEstimator):
         return X if stays_on_device(X) else to_host(X)
 
     def _leaves(self, X: Any, check_input: bool = True) -> NDArray[np.int32]:
-        """Leaf of every row in every tree, i4 (n, T)."""
+        """Leaf of every row in every tree, i4 (n, T); where a test spreads rows, the heaviest branch has them."""
+        X, forest = self._read(X, check_input), self.forest_
+        if forest.spreads:
+            forest = steered(forest, self.layout_.weight(forest.stats.T))
+        return self._predicted(X, lambda backend, rows: backend.apply(forest, rows))
+
+    def _sums(self, X: Any, forest: Forest, check_input: bool = True) -> NDArray[np.float64]:
+        """Leaf values of all trees, added in order, f8 (n, O); where tests spread rows, by the shares of these."""
         X = self._read(X, check_input)
-        return self._predicted(X, lambda backend, rows: backend.apply(self.forest_, rows))
+        share = branch_shares(forest, self.layout_.weight(forest.stats.T)) if forest.spreads else None
+        return self._predicted(X, lambda backend, rows: backend.predict(forest, rows, share))
 
     def _predicted(self, X: Any, work: Callable[[Backend, Any], NDArray[Any]]) -> NDArray[Any]:
         """What some work on rows gives; "auto" does it on the CPU where the device fails."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,18 +34,19 @@ def read_fit(model: Any, X: Any) -> tuple[Any, Schema]:
         array = read_array(model, X, reset=True)
         names = default_names(array.shape[1])
         how = reading(model.categorical_features, model.categories, names)
-        if plain(array) and not how.listed and not how.declared:
+        named = named_integers(model, X) if how.by_type else None
+        if plain(array) and named is None and not how.listed and not how.declared:
             return array, Schema(tuple(Feature(name) for name in names))
         if not isinstance(array, np.ndarray):
             raise TypeError("X is sparse, and columns of categories were named; give a frame or a dense array")
-        frame = Columns(names, tuple(array.T))
+        frame = Columns(names, tuple((array if named is None else named).T))
         refuse_numeric_text(frame, how)
     else:
         validate_data(model, native(frame), skip_check_array=True, reset=True)
         if isinstance(frame, Columns):
             model.feature_names_in_ = np.array(frame.columns, dtype=object)
         how = reading(model.categorical_features, model.categories, [str(name) for name in frame.columns])
-    schema = read_schema(frame, how)
+    schema = read_schema(frame, replace(how, integers=model._integers_are_names))
     return read_matrix(frame, schema, "list the value in `categories`"), schema
 
 
@@ -61,13 +63,22 @@ def read_predict(model: Any, X: Any) -> Any:
             return array
         if not isinstance(array, np.ndarray):
             raise TypeError("the model was fitted on categories, and X is sparse; give a frame or a dense array")
-        frame = Columns(tuple(schema.names), tuple(array.T))
+        named = named_integers(model, X)
+        frame = Columns(tuple(schema.names), tuple((array if named is None else named).T))
     else:
         if not isinstance(frame, Columns):  # whose names scikit-learn does not see
             validate_names(model, native(frame))
         check_names(schema.names, [str(name) for name in frame.columns])
     remedy = "fit with unknown='majority'" if model.unknown == "error" else ""
     return read_matrix(frame, schema, remedy)
+
+
+def named_integers(model: Any, X: Any) -> NDArray[Any] | None:
+    """X as an array of integers or booleans, if it is one and the model takes these for names of values."""
+    if not model._integers_are_names or issparse(X) or isinstance(X, np.ma.MaskedArray):
+        return None
+    array = np.asarray(X)
+    return array if array.dtype.kind in "biu" else None
 
 
 def stays_on_device(X: Any) -> bool:

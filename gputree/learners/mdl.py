@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -184,7 +185,13 @@ class MDLTreeClassifier(ClassifierTree):
     def _lengths(self, unit: float) -> MessageLength:
         """The criterion that these parameters ask for; a unit of weight stands for so many rows."""
         spaced = self.numeric_cuts == "sqrt"
-        return MessageLength(CODES[self.code], float(self.tree_weight), float(self.exception_weight), unit, spaced)
+        return MessageLength(
+            code=CODES[self.code],
+            tree=float(self.tree_weight),
+            errors=float(self.exception_weight),
+            per_unit=unit,
+            spaced=spaced,
+        )
 
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
         """Tests by their bits, a column of categories once on a path."""
@@ -202,9 +209,7 @@ class MDLTreeClassifier(ClassifierTree):
 
     def _unpruned(self) -> Self:
         """The same without pruning."""
-        model: Self = super()._unpruned()
-        model.set_params(prune=False)
-        return model
+        return clone(self).set_params(prune=False)  # type: ignore[no-any-return]
 
     def _read_target(self, y: Any, n_rows: int) -> Any:
         """One output."""

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cells import Entries
-from gputree.backends.walk import branches_of
 from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test
+from gputree.core.routes import branches_of
 from gputree.core.splits import Stop
 from gputree.core.summary import coarse_means
 from gputree.core.target import Layout, Target

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -24,11 +24,15 @@ UNKNOWN = -1.0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Which columns hold categories: by their type, or those listed; and the values of those that are declared."""
+    """Which columns hold categories: by their type, or those listed; and the values of those that are declared.
+
+    ``integers``: whether integers are a type of categories.
+    """
 
     by_type: bool = True
     listed: frozenset[int] = frozenset()
     declared: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
+    integers: bool = False
 
 
 def reading(features: Any, declared: Any, names: Sequence[str]) -> Reading:
@@ -101,7 +105,7 @@ def read_feature(column: Series, name: str, i: int, how: Reading) -> Feature:
     """Kind and categories of one column of a frame; an empty column is numeric unless it was named."""
     if i in how.declared:
         return Feature(name, Kind.CATEGORICAL, how.declared[i], declared=True)
-    if i in how.listed:
+    if i in how.listed or (how.by_type and how.integers and only_integers(column)):
         return category_feature(column, name)
     if column.dtype.is_numeric() or (not typed_categories(column.dtype) and missing_cells(column).all()):
         return Feature(name)
@@ -165,6 +169,14 @@ def is_number(value: Any) -> bool:
 def only_booleans(known: list[Any]) -> bool:
     """Whether all values are booleans."""
     return all(isinstance(value, bool | np.bool_) for value in known)
+
+
+def only_integers(column: Series) -> bool:
+    """Whether a column holds integers, by its type or, of objects, by all of its values."""
+    if column.dtype != nw.Object:
+        return bool(column.dtype.is_integer())
+    known = known_cells(column)
+    return bool(known) and all(isinstance(v, Integral) and not isinstance(v, bool | np.bool_) for v in known)
 
 
 def declared_values(column: Series, name: str) -> tuple[Any, ...] | None:

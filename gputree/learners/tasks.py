@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import compute_sample_weight
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metadata_routing import UNUSED
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from gputree.backends.arrays import in_kind, on_device, to_host
 from gputree.core.criteria import Criterion
@@ -158,7 +158,9 @@ class ClassifierTree(ClassifierTask, BaseTree):
     __metadata_request__predict_proba: ClassVar[dict[str, str]] = {"check_input": UNUSED}
 
     def predict_proba(self, X: Any, check_input: bool = True) -> Any:
-        """Class shares of the leaf of every row.
+        """Class shares of the leaf of every row; where a tree spreads what a test does not know, of all its leaves.
+
+        These count by their shares of the row: the products of (weight of a branch / weight of its test) on the way.
 
         Returns
         -------
@@ -175,9 +177,8 @@ class ClassifierTree(ClassifierTask, BaseTree):
 
     def _shares(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
         """Class shares of the leaves."""
-        leaves = self._leaves(X, check_input)[:, 0]
-        shares: NDArray[np.float64] = self.forest_.value[leaves]
-        return shares
+        check_is_fitted(self, "forest_")
+        return self._sums(X, self.forest_, check_input)
 
 
 class RegressorTask(RegressorMixin):
@@ -246,7 +247,7 @@ class RegressorTree(RegressorTask, BaseTree):
 
     def predict(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
         """Mean of the leaf of every row, float64 (n_rows,), or (n_rows, n_outputs)."""
-        leaves = self._leaves(X, check_input)[:, 0]
-        value = self.forest_.value
-        means: NDArray[np.float64] = in_kind(value[leaves, 0] if self.n_outputs_ == 1 else value[leaves], X)
+        check_is_fitted(self, "forest_")
+        mean = self._sums(X, self.forest_, check_input)
+        means: NDArray[np.float64] = in_kind(mean[:, 0] if self.n_outputs_ == 1 else mean, X)
         return means

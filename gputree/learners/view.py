@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix, issparse
 
 from gputree.backends import choose
 from gputree.core.forest import Forest, Test
+from gputree.core.routes import steered
 from gputree.core.schema import Schema
 
 LEAF = -1  # a missing child
@@ -100,8 +101,18 @@ class TreeView:
 
     @cached_property
     def missing_go_to_left(self) -> NDArray[np.uint8]:
-        """Whether missing values go left (nodes,), 0 in leaves."""
+        """Whether missing values go left (nodes,), 0 in leaves.
+
+        Raises
+        ------
+        ValueError
+            If a test sends them down both branches, or has more than two.
+        """
         self.require_binary()
+        if self.forest.spreads:
+            raise ValueError(
+                "tests of this tree send missing values down both branches in shares; read model.forest_.missing"
+            )
         return locked((self.inner & ((self.forest.missing == 0) != self.cuts.swapped)).astype(np.uint8))
 
     @cached_property
@@ -163,10 +174,18 @@ class TreeView:
         """Leaf of every row (n_rows,), X float (n_rows, n_features) or sparse, with categories as their numbers."""
         table: Any = X
         table = table.tocsr() if issparse(X) else np.asarray(X)
-        return choose("cpu", 0).apply(self.forest, table)[:, 0].astype(np.intp)
+        return choose("cpu", 0).apply(steered(self.forest, self.weight), table)[:, 0].astype(np.intp)
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Value of the leaf of every row (n_rows, outputs, max_n_classes), of one output (n_rows, n_classes)."""
+        """Value of the leaf of every row (n_rows, outputs, max_n_classes), of one output (n_rows, n_classes).
+
+        Raises
+        ------
+        ValueError
+            If a test sends rows down several branches.
+        """
+        if self.forest.spreads:
+            raise ValueError("rows of this tree may fall into several leaves; use the model's own predict_proba")
         values: NDArray[np.float64] = self.value[self.apply(X)]
         return values[:, 0] if self.n_outputs == 1 else values
 

@@ -309,7 +309,8 @@ def grow_part(job: Job, grown: Grown, root: int) -> None:
         node = node_of(job.layout, total, grown.key[i, 0], grown.bounds[i, 0], grown.bounds[i, 1])
         if not best_test(job, node, span):
             continue
-        if gt_decrease(job.scratch.figures[1, GAIN], node.N) < job.rules.min_gain:
+        figures = job.scratch.figures[1]
+        if gt_decrease(figures[GAIN], node.N) < job.rules.min_gain or figures[SCORE] <= job.rules.above:
             continue
         first_child = grown.used[0]
         split_node(job, grown, i)

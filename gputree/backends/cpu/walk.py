@@ -10,9 +10,11 @@ from numpy import float64, int32, int64, uint16, uint32
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.marks import entry, float_of, kernel
+from gputree.core.forest import SPREAD, STAY
 
 BLOCK_ROWS = 1024  # that walk down a tree together, which then stays in cache
 LOOKUP_BIT = 1 << 30  # of the feature
+_STAY = int(STAY)
 _FEATURE = LOOKUP_BIT - 1
 
 
@@ -67,6 +69,8 @@ def walk_block(tests: Tests, root: int, X: NDArray[Any], leaf: NDArray[uint32], 
                 branch = category_branch(tests, at, x)
             else:
                 branch = int64(not (x <= float_of(tests.node[at, 0])))
+            if branch == _STAY:
+                continue
             child = uint32((link >> 32) + branch)
             leaf[i] = child
             waiting[left] = i
@@ -110,3 +114,57 @@ def add_values(
             for t in range(roots.size):
                 for o in range(value.shape[1]):
                     total[row, o] += value[leaves[row - first, t], o]
+
+
+@kernel
+def spread_row(
+    tests: Tests, links: tuple[NDArray[uint16], NDArray[float64]], x: NDArray[Any], queue: Any, value: Any, total: Any
+) -> None:
+    """Add the values (N, O) of the leaves that one row x (F,) falls into to its total (O,).
+
+    The queue (nodes, and their shares of the row) begins with a root; since nodes are numbered breadth first, leaves
+    leave it in order of their numbers. ``links`` are the numbers of children and the shares of their parents.
+    """
+    (node, part), (n_children, share) = queue, links
+    first, stop = int64(0), int64(1)
+    while first < stop:
+        at, own = node[first], part[first]
+        first += 1
+        link, branch = tests.node[at, 1], int64(STAY)
+        if link >= 0:
+            v = float64(x[uint32(link & _FEATURE)])
+            if math.isnan(v):
+                branch = int64(tests.missing[at])
+            elif link & LOOKUP_BIT:
+                branch = category_branch(tests, at, v)
+            else:
+                branch = int64(not (v <= float_of(tests.node[at, 0])))
+        if branch == STAY:
+            for o in range(value.shape[1]):
+                total[o] += own * value[at, o]
+            continue
+        child, last = (link >> 32) + branch, (link >> 32) + branch + 1
+        if branch == SPREAD:
+            child, last = link >> 32, (link >> 32) + int64(n_children[at])
+        while child < last:
+            node[stop] = child
+            part[stop] = own * share[child] if branch == SPREAD else own
+            stop += int64(part[stop] > 0.0)
+            child += 1
+
+
+@entry
+def add_shares(
+    given: tuple[Any, Any],
+    roots: NDArray[int32],
+    value: NDArray[float64],
+    X: NDArray[Any],
+    total: NDArray[float64],
+) -> None:
+    """`add_values` where tests spread rows; given are the fields of `Tests`, and the links of `spread_row`."""
+    tests, links = Tests(*given[0]), given[1]
+    queue = np.empty(value.shape[0] + 1, int64), np.empty(value.shape[0] + 1)
+    for row in range(X.shape[0]):
+        for t in range(roots.size):
+            queue[0][0], queue[1][0] = roots[t], 1.0
+            spread_row(tests, links, X[row], queue, value, total[row])

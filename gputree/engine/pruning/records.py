@@ -1,0 +1,85 @@
+"""What rules of pruning work on: a fitted forest, and the rows that it is judged by. May import core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputree.core.criteria import Criterion
+from gputree.core.families import Family, known_branches
+from gputree.core.forest import SPREAD, STAY, Forest, Test
+from gputree.core.routes import Parts, by_cases, step
+from gputree.core.summary import describe_counts
+from gputree.core.target import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A forest and what its arrays mean; a case weighs ``1 / unit`` units."""
+
+    forest: Forest
+    layout: Layout
+    unit: float
+    criterion: Criterion
+
+    @property
+    def weight(self) -> NDArray[np.int64]:
+        """Weight of every node, i8 (N,), in units."""
+        return self.layout.weight(self.forest.stats.T)
+
+    def errors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Cases of every node, and those that are not of its largest class, f8 (N,) each; of one output of classes."""
+        counts = self.forest.stats[:, self.layout.output(0)]
+        return misfits(counts, self.unit)
+
+
+def misfits(counts: NDArray[np.int64], unit: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Cases, and those not of the largest class, f8 (M,) each, from label counts i8 (M, K)."""
+    total = counts.sum(axis=1)
+    return total * unit, (total - counts.max(axis=1)) * unit
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """Rows X f4/f8 (n, F), what is known of each, (O, n), and their weights f8 (n,).
+
+    ``y`` holds class numbers or numbers. ``parts`` are the rows in the roots with whole weights, where they are those
+    of the fit.
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    weight: NDArray[np.float64]
+    parts: Parts | None = None
+
+
+def recounted(fitted: Fitted, cases: Cases) -> Forest:
+    """The forest with the label counts, shares and impurities that the cases of a fit give it.
+
+    A test that a case with a missing value comes to has met one.
+    """
+    forest, layout = fitted.forest, fitted.layout
+    stats, met = np.zeros_like(forest.stats), forest.met_missing.copy()
+    at, divide = cases.parts, by_cases(forest)
+    while at is not None and len(at):
+        np.add.at(stats, (at.node, cases.y[0][at.row]), at.weight)
+        if layout.rows >= 0:
+            np.add.at(stats[:, layout.rows], at.node, 1)
+        at = at.take(forest.kind[at.node] != Test.LEAF)
+        met[at.node[np.isnan(cases.X[at.row, forest.feature[at.node]])]] = 1
+        at, _ = step(forest, at, cases.X, divide)
+    return describe_counts(replace(forest, stats=stats, met_missing=met), layout, fitted.criterion)
+
+
+def directed(forest: Forest, weight: NDArray[np.int64]) -> Forest:
+    """The forest whose tests send what they never met to the heaviest branch, as in a fit; weight i8 (N,)."""
+    family = Family.of(forest.n_children, forest.roots)
+    missing, unseen = forest.missing.copy(), forest.unseen.copy()
+    own = ~np.isin(missing[family.inner], (SPREAD, STAY)) & (forest.met_missing[family.inner] == 0)
+    missing[family.inner[own]] = family.largest(weight)[own]
+    own = ~np.isin(unseen[family.inner], (SPREAD, STAY))
+    unseen[family.inner[own]] = family.largest(np.where(known_branches(forest), weight, -1))[own]
+    return replace(forest, missing=missing, unseen=unseen)

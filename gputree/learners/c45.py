@@ -1,0 +1,219 @@
+"""C4.5: docstring, parameters, constants and recipe. May import everything below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import column_or_1d
+
+from gputree.backends.arrays import on_device
+from gputree.core.criteria import Criterion
+from gputree.core.forest import Forest, Test
+from gputree.core.schema import Cuts, Kind, Schema
+from gputree.core.splits import MULTIWAY, THRESHOLD, CutRule, Gate, Limits, Missing, Search, Stop
+from gputree.core.target import Target, refined
+from gputree.engine.recipe import Recipe
+from gputree.learners.grower import Rows
+from gputree.learners.parameters import TREE_CONSTRAINTS
+from gputree.learners.tasks import ClassifierTree
+
+TAKEN = ("categorical_features", "categories", "max_depth", "max_bins", "device", "verbose")  # as in other trees
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Numbers that define C4.5 (Quinlan 1993, 1996), as J48 has them where the two programs differ.
+
+    Weights are compared but for ``weight_slack`` cases. A side of a cut weighs ``side_share`` of the known weight a
+    class, at most ``side_most``, or ``min_weight``; values nearer than ``value_gap`` are not parted. A test gains the
+    mean of the node less ``gain_slack`` bits; its branches have an entropy above ``split_least`` bits, its score is
+    above ``score_least``. Columns of ``many_values`` of the weight as categories do not count in the mean.
+    """
+
+    weight_slack: float = 1e-6
+    side_share: float = 0.1
+    side_most: float = 25.0
+    value_gap: float = 1e-5
+    gain_slack: float = 1e-3
+    split_least: float = 1e-3
+    score_least: float = 0.0
+    many_values: float = 0.3
+
+
+CONSTANTS = {"j48": Constants(), "c4.5": Constants(weight_slack=0.0, score_least=-1e-3)}
+
+
+class C45Classifier(ClassifierTree):
+    """Quinlan's C4.5: a classification tree with a branch for each category, grown by gain ratio.
+
+    A column of categories has a branch for each, a numeric column two, at the largest value of the table that is not
+    above the middle of the two values. Numbers are numeric, integers too, unless `categorical_features` names the
+    column. The test of a node is the one of greatest gain ratio among those that gain at least as much as the mean of
+    all; ties go to the lowest column. What a cut gains is reduced by log2(cuts tried) / N.
+
+    A row with a missing value counts in no test of that column, and the gain is scaled by the share of the others; it
+    then goes to every branch, with a part of its weight: `forest_.missing` is 65535.
+
+    Weights count as cases, in `min_weight` and in the cost of cuts: multiplying all of them by a factor may change the
+    tree. Parts of weights are rounded to 2**-52 of the whole weight.
+
+    Parameters
+    ----------
+    criterion : {"gain_ratio", "entropy"}, default="gain_ratio"
+        "entropy": the greatest gain is taken (the option ``-g`` of C4.5).
+    min_weight : float, default=2.0
+        Least weight of two branches of a test; numeric columns may ask for more, see `Constants`.
+    max_depth : int, optional
+        Greatest depth of a leaf; the root has depth 0.
+    pruning : None
+        The tree is not pruned.
+    confidence : float, default=0.25
+        Confidence level of error-based pruning.
+    constants : {"j48", "c4.5"}, default="j48"
+        Numbers of Weka's J48, or of C4.5 release 8 where these differ: J48 compares weights with a tolerance and takes
+        no test that gains nothing. (C4.5 holds numbers in 32 bits, which is not imitated.)
+    class_weight : dict, "balanced" or None
+        Weights by class, times the weights of the rows.
+    categorical_features, categories, max_bins, device, verbose : as in `DecisionTreeClassifier`
+        The same names, meanings and defaults. Of columns with more than `max_bins` codes the threshold is the edge of a
+        code.
+    unknown : {"spread", "error"}, default="spread"
+        What a prediction does with a value that is none of the categories: as with a missing one, or raise.
+
+    Attributes
+    ----------
+    classes_ : array (n_classes,)
+        Labels, as they were given.
+    n_classes_, n_outputs_, n_features_in_, max_features_ : int
+        Counts.
+    feature_names_in_ : array of str
+        Names of the columns, if X had any.
+    forest_ : Forest
+        All fitted arrays.
+    fit_info_ : FitInfo
+        Where the fit ran, how much it visited and how long it took.
+
+    References
+    ----------
+    Quinlan (1993), "C4.5: Programs for Machine Learning". Quinlan (1996), "Improved use of continuous attributes in
+    C4.5", Journal of Artificial Intelligence Research 4:77-90. Raschka, STAT 479 chapter 6, 6.5.3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gputree import C45Classifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = C45Classifier().fit(X, y)
+    >>> model.get_depth(), model.get_n_leaves(), float(model.forest_.low[0])
+    (4, 5, 0.6)
+    """
+
+    _criteria: ClassVar[tuple[str, ...]] = ("gain_ratio", "entropy")
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{name: TREE_CONSTRAINTS[name] for name in TAKEN},
+        "min_weight": [Interval(Real, 0.0, None, closed="neither")],
+        "pruning": [None],
+        "confidence": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "constants": [StrOptions(set(CONSTANTS))],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "unknown": [StrOptions({"spread", "error"})],
+    }
+    random_state = None
+    monotonic_cst = None
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "gain_ratio",
+        min_weight: float = 2.0,
+        max_depth: int | None = None,
+        pruning: None = None,
+        confidence: float = 0.25,
+        constants: str = "j48",
+        class_weight: Any = None,
+        categorical_features: Any = "from_dtype",
+        categories: dict[Any, Any] | None = None,
+        unknown: str = "spread",
+        max_bins: int | str | None = "auto",
+        device: str = "auto",
+        verbose: int = 0,
+    ) -> None:
+        self.criterion = criterion
+        self.min_weight = min_weight
+        self.max_depth = max_depth
+        self.pruning = pruning
+        self.confidence = confidence
+        self.constants = constants
+        self.class_weight = class_weight
+        self.categorical_features = categorical_features
+        self.categories = categories
+        self.unknown = unknown
+        self.max_bins = max_bins
+        self.device = device
+        self.verbose = verbose
+
+    def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int32]:
+        """Class numbers (n, 1)."""
+        if getattr(y, "shape", ())[1:] == (1,):
+            y = column_or_1d(y, warn=True)
+        labels = super()._read_target(y, n_rows)
+        if labels.shape[1] > 1:
+            raise ValueError(f"y has {labels.shape[1]} columns, and C4.5 takes one: fit a tree for each of them")
+        return labels
+
+    def _rows(
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+    ) -> Rows:
+        """Leave out the rows of weight 0; weights that can be parted where values are missing."""
+        rows = super()._rows(X, labels, weight, criterion)
+        if not on_device(rows.X) and not np.isnan(rows.X.data if issparse(rows.X) else rows.X).any():
+            return rows
+        target = refined(rows.target)
+        assert target.weights.units is not None
+        return replace(rows, target=target, total_weight=int(target.weights.units.sum()))
+
+    def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
+        """Limits, the cost of cuts and the gate, in units of weight."""
+        self.max_features_ = schema.n_features
+        constants, case = CONSTANTS[self.constants], 1.0 / rows.target.weights.unit
+        slack, least = constants.weight_slack * case, self.min_weight * case
+        share = constants.side_share / rows.target.layout.sizes[0]
+        cuts = CutRule(case, share, least, constants.side_most * case, slack, constants.value_gap)
+        info = constants.split_least if self.criterion == "gain_ratio" else 0.0
+        limits = Limits(min_weight=int(np.ceil(least - slack)), heavy=2, min_info=info)
+        many = constants.many_values * rows.total_weight * rows.target.weights.unit
+        averaged = np.array([f.kind == Kind.NUMERIC or len(f.categories) < many for f in schema.features], bool)
+        return Recipe(
+            search=Search((THRESHOLD, MULTIWAY), criterion, limits, Missing.SPREAD, cuts),
+            stop=Stop(self.max_depth, min_gain=-np.inf, above=constants.score_least, slack=int(slack)),
+            gate=Gate(averaged if averaged.any() else ~averaged, constants.gain_slack),
+        )
+
+    def _placed(self, forest: Forest, cuts: tuple[Cuts, ...]) -> Forest:
+        """Thresholds are values of the table."""
+        low = forest.low.copy()
+        for f, cut in enumerate(cuts):
+            own = np.flatnonzero((forest.feature == f) & (forest.kind == Test.THRESHOLD))
+            low[own] = cut.seen(low[own])
+        return replace(forest, low=low)
+
+    def _unpruned(self) -> Self:
+        """The same with pruning=None."""
+        return clone(self).set_params(pruning=None)  # type: ignore[no-any-return]
+
+    def _pruned(self, forest: Forest, target: Target) -> Forest:
+        """The tree as it was grown."""
+        return forest
+
+    def __sklearn_tags__(self) -> Any:
+        """One output."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = tags.classifier_tags.multi_label = False
+        return tags

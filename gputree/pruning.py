@@ -1,0 +1,171 @@
+"""Pruning: rules as small objects, for any fitted tree or forest. May import everything below.
+
+>>> from sklearn.datasets import load_wine
+>>> from gputree import DecisionTreeClassifier
+>>> from gputree.pruning import ErrorBased, prune
+>>> X, y = load_wine(return_X_y=True)
+>>> model = DecisionTreeClassifier().fit(X, y)
+>>> smaller = prune(model, ErrorBased(), X, y)
+>>> model.get_n_leaves() >= smaller.get_n_leaves()
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from gputree.backends.arrays import to_host
+from gputree.core.forest import Forest
+from gputree.core.routes import Parts
+from gputree.engine.pruning import Cases, Collapse, CostComplexity, ErrorBased, Fitted, Needs, ReducedError, Rule
+from gputree.learners.forest import BaseForest
+from gputree.learners.grower import Grower
+from gputree.learners.inputs import read_predict
+from gputree.learners.labels import as_columns
+from gputree.learners.tasks import checked_weight
+
+__all__ = ["Collapse", "CostComplexity", "ErrorBased", "ReducedError", "prune"]
+
+STALE = ("oob_score_", "oob_errors_", "oob_decision_function_", "oob_prediction_")  # of the trees as they were
+
+
+def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
+    """Prune a fitted tree, or every tree of a forest.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted tree or forest of this library; it stays as it is.
+    rule : Collapse, ErrorBased, ReducedError or CostComplexity
+        How to prune; also any object with their attributes, see `gputree.engine.pruning.Rule`.
+    X : array-like or frame of shape (n_rows, n_features), optional
+        For a rule that asks for them: the rows of the fit (`ErrorBased` with raising), or rows that the fit has not
+        seen (`ReducedError`). Columns must be those of the fit.
+    y : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
+        Their labels or numbers.
+    sample_weight : array-like of shape (n_rows,), optional
+        Their weights; those of the fit if they are its rows.
+
+    Returns
+    -------
+    estimator
+        Of the same class and parameters, with the trees that are left; without out-of-bag estimates, which were those
+        of other trees.
+
+    Raises
+    ------
+    TypeError
+        If the model is none of this library, or the rule none.
+    sklearn.exceptions.NotFittedError
+        If the model is not fitted.
+    ValueError
+        If the rule asks for rows and gets none, or asks for none and gets some; if there are no rows, or their columns
+        or labels are not those of the fit; if the rule counts errors of classes and the model has none.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from gputree import RandomForestClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> forest = RandomForestClassifier(n_estimators=5).fit(X[::2], y[::2])
+    >>> pruned = prune(forest, ReducedError(), X[1::2], y[1::2])
+    >>> forest.forest_.n_leaves, pruned.forest_.n_leaves
+    (68, 37)
+    """
+    if isinstance(model, type) or not isinstance(model, Grower):
+        what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        raise TypeError(f"{what} is no tree or forest of gputree; give a fitted one (gputree.from_sklearn makes one)")
+    check_is_fitted(model, "forest_")
+    if isinstance(rule, type) or not all(hasattr(rule, name) for name in ("needs", "of_classes", "__call__")):
+        raise TypeError(f"{rule!r} is no rule of pruning; give an object such as gputree.pruning.ErrorBased()")
+    if rule.of_classes and not (model.layout_.counts and model.n_outputs_ == 1):
+        raise ValueError(
+            f"{rule!r} counts errors of one output of classes, and {type(model).__name__} was fitted to numbers or "
+            "several outputs; give ReducedError() or CostComplexity(alpha)"
+        )
+    check_rows(rule, X, y)
+    fitted = Fitted(model.forest_, model.layout_, model.weight_unit_, model._meaning().criterion)
+    cases = None if rule.needs is Needs.NO_ROWS else read_cases(model, X, y, sample_weight)
+    if cases is not None and rule.needs is Needs.FIT:
+        cases = as_fitted(model, cases)
+    return with_forest(model, rule(fitted, cases))
+
+
+def check_rows(rule: Rule, X: Any, y: Any) -> None:
+    """Rows are there where the rule asks for some, and nowhere else."""
+    if rule.needs is Needs.NO_ROWS and (X is not None or y is not None):
+        raise ValueError(f"{rule!r} needs no rows, and X or y was given; leave them out")
+    if rule.needs is not Needs.NO_ROWS and (X is None or y is None):
+        raise ValueError(f"{rule!r} needs {rule.needs.value}: give prune(model, rule, X, y)")
+
+
+def read_cases(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Cases:
+    """The rows as the trees read them."""
+    matrix = to_host(read_predict(model, X))
+    matrix = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    columns = as_columns(y, matrix.shape[0])
+    if len(columns) != model.n_outputs_:
+        raise ValueError(f"y has {len(columns)} outputs, and the fit had {model.n_outputs_}")
+    numbers = class_numbers(model, columns) if model.layout_.counts else model._read_target(y, matrix.shape[0]).T
+    weight = checked_weight(sample_weight, matrix)
+    return Cases(matrix, numbers, np.ones(matrix.shape[0]) if weight is None else weight)
+
+
+def class_numbers(model: Any, columns: list[NDArray[Any]]) -> NDArray[np.int64]:
+    """Numbers of the classes of every output, (O, n)."""
+    found = []
+    for classes, column in zip(model._class_lists(), columns, strict=True):
+        strange = column[~np.isin(column, classes)].tolist()
+        if strange:
+            raise ValueError(
+                f"y holds {strange[0]!r}, which is none of the {classes.size} classes of the fit; leave such rows out"
+            )
+        found.append(np.searchsorted(classes, column))
+    return np.stack(found)
+
+
+def as_fitted(model: Any, cases: Cases) -> Cases:
+    """The rows as the fit saw them, in the roots with their whole weights."""
+    if getattr(model, "monotonic_cst", None) is not None:
+        raise ValueError("raising branches would undo monotonic_cst: give ErrorBased(raising=False)")
+    if getattr(model, "class_weight", None) is not None:
+        weight = model._weights(cases.y.T, cases.weight, cases.weight.size)
+        cases = replace(cases, weight=cases.weight if weight is None else weight)
+    roots, bagged = model.forest_.roots.tolist(), getattr(model, "bagging_", None) is not None
+    units = np.rint(cases.weight / model.weight_unit_).astype(np.int64)
+    if isinstance(model, BaseForest) and cases.weight.size != model.n_rows_:
+        raise ValueError(f"X has {cases.weight.size} rows, and the fit had {model.n_rows_}; give the rows of the fit")
+    parts = []
+    for tree, root in enumerate(roots):
+        row = model._bag(tree) if bagged else np.flatnonzero(units)
+        weight = np.ones(row.size, np.int64) if bagged else units[row]
+        parts.append(Parts(row, np.full(row.size, root, np.intp), weight))
+    check_counts(model, cases, parts)
+    return replace(cases, parts=Parts.joined(parts))
+
+
+def check_counts(model: Any, cases: Cases, parts: list[Parts]) -> None:
+    """The classes of the rows are as many as the roots have counted."""
+    n_classes = model.layout_.sizes[0]
+    for root, own in zip(model.forest_.roots.tolist(), parts, strict=True):
+        counts = np.zeros(n_classes, np.int64)
+        np.add.at(counts, cases.y[0][own.row], own.weight)
+        if (counts != model.forest_.stats[root, :n_classes]).any():
+            raise ValueError(
+                f"the rows have weights {(counts * model.weight_unit_).tolist()} by class, and the fit had "
+                f"{(model.forest_.stats[root, :n_classes] * model.weight_unit_).tolist()}; give the rows and weights "
+                "of the fit, or ErrorBased(raising=False), which needs none"
+            )
+
+
+def with_forest(model: Any, forest: Forest) -> Any:
+    """The same fitted model with other trees."""
+    other = object.__new__(type(model))
+    other.__dict__.update({name: value for name, value in vars(model).items() if name not in (*STALE, "_view")})
+    other.forest_ = forest.lock()
+    return other
