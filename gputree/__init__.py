@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
     from gputree.learners.id3 import ID3Classifier
     from gputree.learners.isolation import IsolationForest
+    from gputree.learners.mdl import MDLTreeClassifier
     from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
     from gputree.learners.random_target import RandomTreesEmbedding
     from gputree.learners.rule_set import RuleSet
@@ -38,6 +39,7 @@ _HOMES = {
     "ID3Classifier": "gputree.learners.id3",
     "IsolationForest": "gputree.learners.isolation",
     "RandomTreesEmbedding": "gputree.learners.random_target",
+    "MDLTreeClassifier": "gputree.learners.mdl",
     "DecisionTreeClassifier": "gputree.learners.trees",
     "DecisionTreeRegressor": "gputree.learners.trees",
     "ExtraTreeClassifier": "gputree.learners.extra_trees",
@@ -57,7 +59,7 @@ _HOMES = {
     "tree_html": "gputree.inspect.html",
     "trees_to_dataframe": "gputree.inspect.dump",
 }
-_MODULES = ("datasets", "impurity", "model_selection")
+_MODULES = ("datasets", "impurity", "model_selection", "stopping")
 
 __all__ = [
     "C45Classifier",
@@ -70,6 +72,7 @@ __all__ = [
     "ExtraTreesRegressor",
     "ID3Classifier",
     "IsolationForest",
+    "MDLTreeClassifier",
     "RandomForestClassifier",
     "RandomForestRegressor",
     "RandomTreesEmbedding",
@@ -87,6 +90,7 @@ __all__ = [
     "rules",
     "save",
     "split_table",
+    "stopping",
     "to_sklearn",
     "tree_html",
     "trees_to_dataframe",

@@ -1,14 +1,15 @@
 """The model file: a fitted tree or forest without pickle, checked before it is used. May import everything below.
 
-Format 3. A zip archive whose members are stored, not compressed, and lie one behind the other; the data of each begin
+Format 4. A zip archive whose members are stored, not compressed, and lie one behind the other; the data of each begin
 at a multiple of 64 bytes, and so do those of the array in it. The members are, in this order:
 
 - ``header.json``, one object in UTF-8. Integers and floats are told apart by the point or the exponent. Its fields:
 
-  - ``format``: 3. ``gputree``: version that wrote the file. ``estimator``: name of the class.
+  - ``format``: 4. ``gputree``: version that wrote the file. ``estimator``: name of the class.
   - ``parameters``: name -> value. JSON's own types mean themselves; all others are objects: ``{"float": "inf"}`` (or
     ``"-inf"``, ``"nan"``), ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``, and of NumPy ``{"scalar": value,
-    "dtype": "<i8"}`` and ``{"array": [...], "dtype": "<i8"}``, where dates and durations are integers.
+    "dtype": "<i8"}`` and ``{"array": [...], "dtype": "<i8"}``, where dates and durations are integers; rules are
+    ``{"rule": "stopping.MaxDepth", "fields": {"depth": 3}}``, of `gputree.stopping` and `gputree.pruning`.
   - ``features``: list of ``{"name", "kind": "numeric"}`` or ``{"name", "kind": "categorical", "categories": [...],
     "declared"}``, where the categories are written as parameters are. ``named``: whether X had column names.
   - ``layout``: ``{"kind", "sizes", "scale", "rows"}`` of the channels, see `gputree.core.target.Layout`.
@@ -16,9 +17,10 @@ at a multiple of 64 bytes, and so do those of the array in it. The members are, 
   - ``classes``: a list with one entry an output: the name of a member, or the list of the labels of an object array.
     ``list_of_classes``: whether ``classes_`` is a list. Both absent for regression.
   - ``fit_info``: what the fit did, see `gputree.learners.progress.FitInfo`.
-  - ``fitted``: what a forest keeps of its fit, attribute -> value; empty for a tree. Values are written as parameters
-    are, arrays as ``{"member", "dtype"}``, lists of arrays as ``{"list": [...]}``, and how bags were drawn as
-    ``{"bagging": {...}}`` with the fields of `gputree.learners.bagging.Bagging`: rows are drawn again, not listed.
+  - ``fitted``: what a forest keeps of its fit, attribute -> value; of a tree why its leaves are some, where
+    ``stopping`` was given. Values are written as parameters are, arrays as ``{"member", "dtype"}``, lists of arrays as
+    ``{"list": [...]}``, and how bags were drawn as ``{"bagging": {...}}`` with the fields of
+    `gputree.learners.bagging.Bagging`: rows are drawn again, not listed.
   - ``fingerprint``: SHA-256 as hex over the arrays of the forest in order; of each the line ``<name> <dtype> <shape>``
     as Python writes them, such as ``roots <i4 (1,)``, with a line feed, and its bytes.
   - ``nodes``: the number of nodes N, in a compact file only.
@@ -32,9 +34,9 @@ at a multiple of 64 bytes, and so do those of the array in it. The members are, 
 - ``classes/<output>.npy`` for labels that are no Python objects, ``fitted/<name>.npy`` for arrays in ``fitted``. All
   arrays are in NPY format 1.0, in C order.
 
-Format 2 had no compact files, no ``fitted`` and single trees alone. Format 1 had no alignment, no ``declared``, no
-``fingerprint`` and no ``met_missing``, and a field ``members`` with the type and shape of every array. Files of every
-format are read for ever, see `gputree.storage.upgrade`.
+Format 3 had no rules. Format 2 had no compact files, no ``fitted`` and single trees alone. Format 1 had no alignment,
+no ``declared``, no ``fingerprint`` and no ``met_missing``, and a field ``members`` with the type and shape of every
+array. Files of every format are read for ever, see `gputree.storage.upgrade`.
 
 The same model gives the same bytes. A file is written beside its place and moved there when it is whole.
 """
@@ -204,7 +206,7 @@ def read_parts(data: memoryview) -> Parts:
         )
     expect(number >= 1, f"its format {brief(number)} is unknown")
     arrays = {name: from_npy(content(data, member), name) for name, member in members.items()}
-    if 1 < number < FORMAT:  # of its own arrays: those of the next format may differ
+    if number == 2:  # of its own arrays: those of the next format may differ
         check_fingerprint(header, fingerprint(fields_of(arrays, WHOLE)))
     return upgrade(header, arrays)
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.forest import Forest
@@ -39,9 +39,7 @@ from gputree.engine.pruning import (
 )
 from gputree.learners.forest import BaseForest
 from gputree.learners.grower import Grower
-from gputree.learners.held_out import dense
-from gputree.learners.inputs import read_predict
-from gputree.learners.labels import as_columns
+from gputree.learners.stopped import reasons_left
 from gputree.learners.tasks import checked_weight
 
 __all__ = [
@@ -189,26 +187,9 @@ def check_rows(rule: Rule, X: Any, y: Any) -> None:
 
 def read_cases(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Cases:
     """The rows as the trees read them."""
-    matrix = dense(read_predict(model, X))
-    columns = as_columns(y, matrix.shape[0])
-    if len(columns) != model.n_outputs_:
-        raise ValueError(f"y has {len(columns)} outputs, and the fit had {model.n_outputs_}")
-    numbers = class_numbers(model, columns) if model.layout_.counts else model._read_target(y, matrix.shape[0]).T
+    matrix, numbers = model._read_rows(X, y, model.n_outputs_)
     weight = checked_weight(sample_weight, matrix)
     return Cases(matrix, numbers, np.ones(matrix.shape[0]) if weight is None else weight)
-
-
-def class_numbers(model: Any, columns: list[NDArray[Any]]) -> NDArray[np.int64]:
-    """Numbers of the classes of every output, (O, n)."""
-    found = []
-    for classes, column in zip(model._class_lists(), columns, strict=True):
-        strange = column[~np.isin(column, classes)].tolist()
-        if strange:
-            raise ValueError(
-                f"y holds {strange[0]!r}, which is none of the {classes.size} classes of the fit; leave such rows out"
-            )
-        found.append(np.searchsorted(classes, column))
-    return np.stack(found)
 
 
 def as_fitted(model: Any, cases: Cases) -> Cases:
@@ -253,4 +234,6 @@ def with_forest(model: Any, forest: Forest) -> Any:
     other = object.__new__(type(model))
     other.__dict__.update({name: value for name, value in vars(model).items() if name not in (*STALE, "_view")})
     other.forest_ = forest.lock()
+    if getattr(model, "stopping", None) is not None:
+        other._stop_codes = reasons_left(model._stop_codes, model.forest_, forest)
     return other

@@ -27,6 +27,7 @@ from gputree.core.forest import Forest
 from gputree.datasets import load_penguins
 from gputree.io import save
 from gputree.learners.bagging import Bagging
+from gputree.stopping import ChiSquare, MaxDepth, MaxNodes, Rule, Validation
 
 DATA = Path(__file__).parent / "data"
 
@@ -131,6 +132,9 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "missing alone": lambda: tree(CLASSES, *alone(), categorical_split="binary"),
     "clipped": lambda: tree(CLASSES, *monotone(), monotonic_cst=[1, 0], max_leaf_nodes=30),
     "clipped means": lambda: tree(MEANS, *monotone(), monotonic_cst=[1, 0], max_leaf_nodes=30),
+    "stopped": lambda: tree(CLASSES, *monotone(), stopping=MaxDepth(6) & ChiSquare(0.1) | MaxNodes(31)),
+    "stopped by rows": lambda: tree(MEANS, *monotone(), stopping=Validation(numbers(20)[:, :2], [0.0, 1.0] * 10)),
+    "message": lambda: tree("MDLTreeClassifier", penguins()[0], penguins()[1], numeric_cuts="sqrt"),
     "pruned": lambda: tree(CLASSES, *monotone(), ccp_alpha=0.005),
     "weights": lambda: (
         gputree.DecisionTreeClassifier(class_weight={0: 0.3, 1: 2, 2: 1}).fit(
@@ -197,8 +201,8 @@ def same(a: Any, b: Any) -> None:
         assert len(a) == len(b)
         for x, y in zip(a, b, strict=True):
             same(x, y)
-    elif isinstance(a, Bagging):
-        same(*([getattr(bagging, f.name) for f in fields(Bagging)] for bagging in (a, b)))
+    elif isinstance(a, Bagging | Rule):
+        same(*([getattr(record, f.name) for f in fields(a)] for record in (a, b)))  # type: ignore[arg-type]
     elif isinstance(a, dict):
         same(list(a), list(b))
         same(list(a.values()), list(b.values()))
@@ -274,6 +278,6 @@ def predictions(model: Any) -> NDArray[np.float64]:
 
 if __name__ == "__main__":
     made = of_this_format()
-    save(made, DATA / "format_3.gputree")
+    save(made, DATA / "format_4.gputree")
     table = [",".join(map(repr, row)) for row in predictions(made).tolist()]
-    (DATA / "format_3.csv").write_text("\n".join([",".join(made.classes_), *table]) + "\n")
+    (DATA / "format_4.csv").write_text("\n".join([",".join(made.classes_), *table]) + "\n")

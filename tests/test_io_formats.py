@@ -45,7 +45,7 @@ def test_there_is_a_file_and_a_step_for_every_format() -> None:
     files = sorted(path.name for path in DATA.glob("format_*.gputree"))
     assert files == [f"format_{number}.gputree" for number in range(1, FORMAT + 1)]
     assert sorted(upgrade.STEPS) == list(range(1, FORMAT))
-    assert re.findall(r"^\| (\d+) \|", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE) == ["1", "2", "3"]
+    assert re.findall(r"^\| (\d+) \|", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE) == ["1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -131,7 +131,7 @@ def test_a_newer_format_names_the_version_that_wrote_it(number: int, mapped: boo
     new = {"format": number, "gputree": "7.8.9", "fingerprint": "of another kind", "more": header}
     write(tmp_path / "new", new, arrays, repair=False)
     with pytest.raises(
-        ValueError, match=r"it has format .*, written by gputree '7\.8\.9'; update gputree, which reads up to 3"
+        ValueError, match=r"it has format .*, written by gputree '7\.8\.9'; update gputree, which reads up to 4"
     ):
         load(tmp_path / "new", mmap=mapped)
 

@@ -26,8 +26,10 @@ from gputree.backends.gpu.search import Searcher
 from gputree.backends.gpu.shard import DeviceShard
 from gputree.backends.gpu.tables import Chunk, chunks
 from gputree.backends.oracle import Oracle
+from gputree.backends.oracle import candidates as from_host
 from gputree.backends.protocol import CodeSpec, DeviceError, Subtrees, Work, require_known
 from gputree.backends.spread import is_spread
+from gputree.backends.untraced import search_untraced
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
@@ -123,6 +125,10 @@ class Cuda:
 
     def search(self, table: Table, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """The best test of every slot, or with ``turn=None`` of every slot and feature."""
+        if not search.criterion.traced:
+            self.work.rows += int(table.shard.size(slots.id).sum())
+            read, layout = self.read(table), table.shard.target.layout
+            return from_host(*search_untraced(read, table.shard.codes.book, table.features, slots, layout, search))
         require_known("cuda", search)
         k, m = table.features.shape
         width = m if turn is None else 1

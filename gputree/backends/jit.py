@@ -247,6 +247,8 @@ class Jit(Oracle):
 
     def search(self, table: OracleTable, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """Count and search some features of a slot at a time."""
+        if not search.criterion.traced:
+            return self.search_untraced(table, slots, search)
         require_known(self.name, search)
         shard = table.shard
         features = np.array(table.features, order="C")  # Numba would compile once more for other arrays
@@ -372,10 +374,10 @@ class Jit(Oracle):
         X = by_rows(X)
         total = np.zeros((X.shape[0], forest.value.shape[1]))
         run, (tests, roots, value) = kernels(None), walk_of(forest)
-        links = () if share is None else (np.array(forest.n_children), np.array(share))
+        links = None if share is None else (np.array(forest.n_children), np.array(share))
 
         def work(rows: slice) -> None:
-            if share is None:
+            if links is None:
                 run.add_values(tests, roots, value, block_of(X, rows), total[rows])
             else:
                 run.add_shares((tests, links), roots, value, block_of(X, rows), total[rows])

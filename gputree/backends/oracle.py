@@ -19,6 +19,7 @@ from gputree.backends.protocol import CodeSpec, Subtrees, Work
 from gputree.backends.scan import scan_cells
 from gputree.backends.shard import Codes, Shard
 from gputree.backends.spread import is_spread, spread_rows
+from gputree.backends.untraced import search_untraced
 from gputree.backends.walk import walk
 from gputree.core.bags import Bags, listed
 from gputree.core.criteria import Criterion
@@ -149,6 +150,8 @@ class Oracle:
 
     def search(self, table: Table, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """Score every cut of every cell list; keep the best of each."""
+        if not search.criterion.traced:
+            return self.search_untraced(table, slots, search)
         k, m = table.features.shape
         best = blank(k * m)
         nodes = Nodes.of(slots, table.shard.target.layout, search)
@@ -162,6 +165,12 @@ class Oracle:
                 if lookup is not None:
                     lookups.append(lookup)
         return candidates(best, table.features, lookups)
+
+    def search_untraced(self, table: Table, slots: Slots, search: Search) -> Candidates:
+        """The same from the table as it is read."""
+        read, shard = self.read(table), table.shard
+        self.work.cells += read[0].size
+        return candidates(*search_untraced(read, shard.codes.book, table.features, slots, shard.target.layout, search))
 
     def finish_rows(self, shard: Shard) -> int:
         """None: every node goes through the growth loop."""

@@ -22,6 +22,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from gputree.core.expr import FloatArray, Scalar, absolute, constant, log2, ratio, xlogx
 
@@ -64,6 +65,9 @@ class Criterion(ABC):
         Whether a branch whose sum is 0 is refused.
     unit : float
         Factor from gain / N to the unit of `impurity`.
+    traced : bool
+        Whether the functions are formulas of a few numbers, which kernels can compute; all others are scored on the
+        host, from tables that a device has counted.
     """
 
     name: ClassVar[str]
@@ -72,6 +76,7 @@ class Criterion(ABC):
     two_branches: ClassVar[bool] = False
     positive_sums: ClassVar[bool] = False
     unit: ClassVar[float] = 1.0
+    traced: ClassVar[bool] = True
 
     @abstractmethod
     def term(self, x: Scalar, n: Scalar, X: Scalar, N: Scalar) -> Scalar:
@@ -81,9 +86,24 @@ class Criterion(ABC):
     def branch(self, s: Scalar, n: Scalar, N: Scalar) -> Scalar:
         """Return the value of a branch whose terms folded to s."""
 
+    def value(self, x: FloatArray, n: FloatArray, X: FloatArray, N: FloatArray) -> FloatArray:
+        """Return the values of branches from one output's channels, f8 (C, M) -> (M,)."""
+        return self.branch(fold(self.fold, self.term(x, n, X, N)), n, N)
+
     def info(self, n: Scalar, N: Scalar) -> Scalar:
         """Return what a branch adds to the information of the split itself."""
         return constant(0.0, n)
+
+    def charge(self, branches: FloatArray, tests: FloatArray, classes: int) -> FloatArray:
+        """Return what tests cost that have some branches and were chosen among some; it is taken from the score.
+
+        Only of criteria that are not traced; the search of the others knows no such cost.
+        """
+        return np.zeros(np.shape(branches))
+
+    def cuts_tried(self, cuts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return how many cuts of a column, equally spaced among so many, are tried; as `charge`."""
+        return cuts
 
     def final(self, gain: Scalar, info: Scalar, N: Scalar) -> Scalar:
         """Return the score."""

@@ -240,6 +240,10 @@ class DescriptionLength:
         """T + d."""
         return self.tree + self.exceptions
 
+    def weighted(self, tree_weight: float, exception_weight: float) -> float:
+        """c_t t + c_d d: what growth and pruning by these weights compare."""
+        return tree_weight * self.tree + exception_weight * self.exceptions
+
 
 def code_length(n_nodes: ArrayLike, n_tests: int, n_classes: int = 2) -> NDArray[np.float64]:
     """Bits of a tree in preorder: n + 1 symbols out of the tests, the classes and an end.

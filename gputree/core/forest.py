@@ -253,6 +253,18 @@ class Marked:
     lookup_code: NDArray[np.uint16]
     lookup_branch: NDArray[np.uint16]
 
+    def take(self, which: NDArray[np.intp]) -> Marked:
+        """The tests at these places."""
+        count = self.lookup_count[which]
+        cells = ranges((np.cumsum(self.lookup_count) - self.lookup_count)[which], count)
+        parts = {f.name: getattr(self, f.name)[which] for f in fields(self) if not f.name.startswith("lookup")}
+        return Marked(
+            **parts,
+            lookup_count=count,
+            lookup_code=self.lookup_code[cells],
+            lookup_branch=self.lookup_branch[cells],
+        )
+
 
 class ForestBuilder:
     """A forest while it grows: nodes in order of birth, in arrays that double when they are full."""

@@ -8,12 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from gputree.core.criteria import Criterion, fold
+from gputree.core.criteria import Criterion
 from gputree.core.expr import FloatArray
-
-
-def _values(criterion: Criterion, x: FloatArray, n: FloatArray, X: FloatArray, N: FloatArray) -> FloatArray:
-    return criterion.branch(fold(criterion.fold, criterion.term(x, n, X, N)), n, N)
 
 
 def parent(criterion: Criterion, X: FloatArray, N: FloatArray) -> FloatArray:
@@ -30,7 +26,7 @@ def parent(criterion: Criterion, X: FloatArray, N: FloatArray) -> FloatArray:
     -------
     float64 array (M,)
     """
-    return _values(criterion, X, N, X, N)
+    return criterion.value(X, N, X, N)
 
 
 def gains(
@@ -77,7 +73,7 @@ def gains(
     gain = np.zeros(np.shape(n[0]))
     info = np.zeros(np.shape(n[0]))
     for x_branch, n_branch in zip(x, n, strict=True):
-        gain += _values(criterion, x_branch, n_branch, X, N)
+        gain += criterion.value(x_branch, n_branch, X, N)
         info += criterion.info(n_branch, N)
     gain -= parent(criterion, X, N) if own is None else own
     return gain, info
@@ -108,7 +104,7 @@ def gains_segmented(
     gain = np.zeros(starts.size)
     info = np.zeros(starts.size)
     # np.add.at adds cell by cell in order; np.add.reduceat adds in pairs
-    np.add.at(gain, owner, _values(criterion, x, n, X, N))
+    np.add.at(gain, owner, criterion.value(x, n, X, N))
     np.add.at(info, owner, criterion.info(n, N))
     gain -= parent(criterion, X[:, starts], N[starts])
     return gain, info

@@ -83,7 +83,8 @@ class Stop:
     """When a node stays a leaf; ``min_rows`` in rows, ``min_gain`` in gain of the criterion.
 
     A test is taken if its score, on its grid, is above ``above``: with 0 rounding makes no gain of nothing. A class of
-    at most ``slack`` units of weight does not count when a node is pure but for it.
+    at most ``slack`` units of weight does not count when a node is pure but for it. Growth best first ends with
+    ``max_leaves`` leaves, ``max_nodes`` nodes or after ``max_splits`` tests of a tree.
     """
 
     max_depth: int | None = None
@@ -92,6 +93,21 @@ class Stop:
     max_leaves: int | None = None
     above: float = -np.inf
     slack: int = 0
+    max_nodes: int | None = None
+    max_splits: int | None = None
+
+    @property
+    def room(self) -> tuple[int, int, int]:
+        """Leaves, nodes and tests that a root alone may still be given."""
+        most = int(np.iinfo(np.int64).max)
+        used = ((self.max_leaves, 1), (self.max_nodes, 1), (self.max_splits, 0))
+        leaves, nodes, splits = (most if limit is None else limit - less for limit, less in used)
+        return leaves, nodes, splits
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the order of tests decides which are carried out."""
+        return any(limit is not None for limit in (self.max_leaves, self.max_nodes, self.max_splits))
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,20 +54,35 @@ class LevelByLevel:
 
 @dataclass(slots=True)
 class Queue:
-    """Open nodes of one tree by (-score, age), the leaves that may still be added, and the scale of its scores.
+    """Open nodes of one tree by (-score, age), what may still be added, and the scale of its scores.
 
-    ``waiting`` holds the nodes whose tests were not carried out yet, those included that may never enter the queue.
+    ``room`` counts leaves, nodes and tests. ``waiting`` holds the nodes whose tests were not carried out yet, those
+    included that may never enter the queue.
     """
 
-    budget: int
+    room: tuple[int, int, int]
     scale: float
     heap: list[tuple[float, int, int]] = field(default_factory=list)
     waiting: list[tuple[float, int]] = field(default_factory=list)
     births: int = 0
 
+    @property
+    def budget(self) -> int:
+        """An upper bound of the tests that may still take effect."""
+        return min(self.room)
+
+    def after(self, branches: int) -> tuple[int, int, int]:
+        """What would be left after a test of so many branches; negative where it does not fit."""
+        leaves, nodes, splits = self.room
+        return leaves - (branches - 1), nodes - branches, splits - 1
+
+    def fits(self, branches: int) -> bool:
+        """Whether there is room for a test."""
+        return min(self.after(branches)) >= 0
+
 
 class BestFirst:
-    """The open node of highest score is split next, until the tree has ``max_leaves`` leaves.
+    """The open node of highest score is split next, as long as `Stop` leaves room for its test.
 
     Tests are carried out a few at a time ahead of their turn, but take effect in order: a node enters the queue when
     its parent's test takes effect, so the outcome does not depend on how far ahead the search runs. Scores are put on
@@ -101,11 +116,8 @@ class BestFirst:
         own = self.target.layout.cancelling(
             self.recipe.search.criterion, self.forest.of("stats", slice(root, root + 1))
         )
-        leaves = self.recipe.stop.max_leaves
         self.tree[root] = root
-        self.queues[root] = Queue(
-            np.iinfo(np.int64).max if leaves is None else leaves - 1, max(abs(score), float(own[0]))
-        )
+        self.queues[root] = Queue(self.recipe.stop.room, max(abs(score), float(own[0])))
         self.enter(self.queues[root], root, score)
 
     def enter(self, queue: Queue, node: int, score: float) -> None:
@@ -130,14 +142,14 @@ class BestFirst:
         """Nodes of one tree whose tests are to be carried out before its queue can move on."""
         while queue.heap and queue.budget > 0:
             node = queue.heap[0][2]
-            fits = self.branches[node] - 1 <= queue.budget
+            fits = queue.fits(self.branches[node])
             if fits and node not in self.children:
                 break
             heapq.heappop(queue.heap)
-            if not fits:  # too many branches for the leaves that are left: it stays a leaf
+            if not fits:  # too many branches for what is left: it stays a leaf
                 continue
             self.done.append(node)
-            queue.budget -= self.branches[node] - 1
+            queue.room = queue.after(self.branches[node])
             for child, score in self.children.pop(node):
                 self.enter(queue, child, score)
         if not queue.heap or queue.budget <= 0:
@@ -150,7 +162,7 @@ class BestFirst:
         nodes, rows = [first], 0
         while queue.waiting and len(nodes) < min(AHEAD, queue.budget) and rows <= max(self.rows(first), AHEAD_ROWS):
             node = heapq.heappop(queue.waiting)[1]
-            if node != first and node in self.offers and self.branches[node] - 1 <= queue.budget:
+            if node != first and node in self.offers and queue.fits(self.branches[node]):
                 nodes.append(node)
                 rows += self.rows(node)
         return nodes

@@ -19,6 +19,7 @@ from gputree.core.splits import NOT_MET, Growth, Slots, Splits, choose, concaten
 from gputree.core.summary import Figures, coarse_means, describe_counts, describe_sums, hold, two_sum
 from gputree.core.target import Target
 from gputree.engine.frontier import BestFirst, Frontier, LevelByLevel
+from gputree.engine.judge import Proposals
 from gputree.engine.recipe import Order, Recipe
 
 
@@ -40,6 +41,8 @@ def grow(
     backend: Backend, codes: Codes, target: Target, recipe: Recipe, seed: int, watch: Watch | None = None
 ) -> Forest:
     """Grow all trees of a recipe; node order of the result is tree by tree, breadth first."""
+    if recipe.judge is not None:
+        recipe.judge.begin()
     bags = recipe.sampler.bags(seed)
     plan = Plan(backend, backend.open(codes, target, bags), target, recipe, codes.n_codes)
     frontier = plan.frontier()
@@ -165,7 +168,26 @@ class Plan:
                     raise
                 half = len(batch) // 2
                 waiting += [batch.take(slice(half, None)), batch.take(slice(0, half))]
-        return concatenate(found)
+        return self.judged(concatenate(found))
+
+    def judged(self, splits: Splits) -> Splits:
+        """Those of a level's tests that the recipe's judge keeps."""
+        judge, layout = self.recipe.judge, self.target.layout
+        if judge is None or not len(splits):
+            return splits
+        children = self.backend.children(self.shard, splits)
+        first = np.cumsum(splits.n_branches) - splits.n_branches
+        proposed = Proposals(
+            splits,
+            tests(splits, layout.weight(children), first, 0),
+            self.forest.of("depth", splits.node),
+            self.forest.of("stats", splits.node),
+            children,
+            layout,
+            self.n_codes[splits.feature],
+        )
+        keep = judge.keeps(proposed, self.forest.marked)
+        return splits if keep.all() else splits.take(np.flatnonzero(keep))
 
     def settle(self, slots: Slots) -> Iterator[Splits]:
         """Try the next features until every slot has a test or none left to try.
@@ -199,7 +221,7 @@ class Plan:
 
     def batches(self, slots: Slots) -> Iterator[Slots]:
         """Slots whose tables fit ``table_bytes`` together; at least one slot a batch."""
-        if self.backend.table_bytes and len(slots):
+        if self.backend.table_bytes and self.recipe.search.criterion.traced and len(slots):
             yield slots
             return
         n_features = self.recipe.sampler.turn(self.n_codes.size)
@@ -217,6 +239,8 @@ class Plan:
     def finish(self, committed: NDArray[np.bool_] | None) -> Forest:
         """The forest in canonical order with values and impurities."""
         forest, birth = self.forest.freeze(committed)
+        if self.recipe.judge is not None:
+            self.recipe.judge.end(birth)
         criterion = self.recipe.search.criterion
         if self.target.sums is None:
             forest = describe_counts(forest, self.target.layout, criterion)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
@@ -11,7 +13,7 @@ from gputree.core.expr import ratio
 Floats = NDArray[np.float64]
 
 
-def independence(counts: Floats, start: NDArray[np.intp]) -> tuple[Floats, NDArray[np.int64], Floats]:
+def independence(counts: Floats, start: NDArray[Any]) -> tuple[Floats, NDArray[np.int64], Floats]:
     """Pearson's statistic of branches x classes, its degrees of freedom and p, (k,) each, of k tests.
 
     Parameters

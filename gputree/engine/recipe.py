@@ -7,6 +7,7 @@ from enum import Enum
 
 from gputree.core.forest import SPREAD, STAY
 from gputree.core.splits import Gate, Missing, Search, Stop
+from gputree.engine.judge import Judge
 from gputree.engine.sampling import FeatureDraws, Sampler
 
 TABLE_BYTES = 1 << 28
@@ -25,6 +26,7 @@ class Recipe:
 
     ``stay``: values that a test has no branch for end at its node, and do not follow the child of larger weight.
     ``gate``: what else a test must pass to be chosen.
+    ``judge`` sees the tests of every level before they are carried out, and may drop some.
     """
 
     search: Search
@@ -34,6 +36,7 @@ class Recipe:
     table_bytes: int = TABLE_BYTES
     stay: bool = False
     gate: Gate | None = None
+    judge: Judge | None = None
 
     @property
     def elsewhere(self) -> int | None:
@@ -43,6 +46,7 @@ class Recipe:
     @property
     def plain(self) -> bool:
         """Whether a node depends on nothing but its rows, and its test is the best score: subtrees may grow alone."""
-        rules = self.search.missing is Missing.BRANCH and self.search.cuts is None and self.gate is None
+        search, traced = self.search, self.search.criterion.traced
+        rules = search.missing is Missing.BRANCH and search.cuts is None and self.gate is None and self.judge is None
         draws = self.sampler.feature_draws is FeatureDraws.CONTINUE and not self.sampler.once
-        return rules and draws and self.order is Order.LEVEL
+        return traced and rules and draws and self.order is Order.LEVEL

@@ -24,10 +24,11 @@ from gputree.learners.progress import FitInfo
 from gputree.learners.view import LEAF, UNDEFINED, TreeView
 
 THEIRS = {name: getattr(sklearn.tree, name) for name in ESTIMATORS}
+TARGETS = THEIRS | {"MDLTreeClassifier": sklearn.tree.DecisionTreeClassifier}
 
 
 def to_sklearn(model: Any) -> Any:
-    """Give a tree as scikit-learn's own estimator of the same name, fitted.
+    """Give a tree as scikit-learn's own estimator of the same name, or as its ``DecisionTreeClassifier``, fitted.
 
     It has the parameters that scikit-learn knows, its fitted attributes, and counts, weights, impurities, values,
     thresholds and the side of missing values as they are, with nodes numbered depth first; so scikit-learn's text,
@@ -41,13 +42,13 @@ def to_sklearn(model: Any) -> Any:
 
     Parameters
     ----------
-    model : DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier or ExtraTreeRegressor
+    model : DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor or MDLTreeClassifier
         A fitted tree of this library.
 
     Returns
     -------
     estimator
-        Of the class of that name in ``sklearn.tree``.
+        Of the class of that name in ``sklearn.tree``; of an ``MDLTreeClassifier`` a ``DecisionTreeClassifier``.
 
     Raises
     ------
@@ -73,15 +74,16 @@ def to_sklearn(model: Any) -> Any:
     """
     require_tree(model)
     name = type(model).__name__
-    if name not in THEIRS:
+    if name not in TARGETS:
         raise TypeError(
             f"scikit-learn has no {name}, and its trees no branch for each value; give the tree on as "
             "gputree.export_dict(model)"
         )
-    kind = THEIRS[name]
+    kind = TARGETS[name]
     refuse_categories(model)
     shared = set(kind().get_params()) - {"categorical_features"}  # which newer versions read in their own way
-    result = kind(**{name: value for name, value in clone(model).get_params().items() if name in shared})
+    own = clone(model)
+    result = kind(**{name: getattr(own, name) for name in shared if hasattr(own, name)})
     result.n_features_in_, result.n_outputs_ = model.n_features_in_, model.n_outputs_
     result.max_features_ = model.max_features_
     if hasattr(model, "feature_names_in_"):

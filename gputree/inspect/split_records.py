@@ -65,7 +65,8 @@ class SplitRow:
     gain_ratio : float
         Gain over split info, 0 where that is 0.
     score : float
-        What the criterion compares: the gain, or the gain ratio, the value of ``twoing``, the statistic of ``chi2``.
+        What the criterion compares: the gain, or the gain ratio, the value of ``twoing``, the statistic of ``chi2``,
+        bits saved a row.
     """
 
     feature: str

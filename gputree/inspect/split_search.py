@@ -175,7 +175,7 @@ def gain_and_score(node: Searched, test: Splits, difference: float, total: int) 
     own = float(test.gain[0]) / total if test.score[0] else 0.0
     if node.criterion.name == "chi2":
         return difference, own * total * total * node.target.weights.unit
-    if node.criterion.name == "twoing":
+    if node.criterion.name in ("twoing", "mdl"):
         return difference, own
     gain = own * node.target.decrease_scale(node.criterion) if own else 0.0
     return gain, gain

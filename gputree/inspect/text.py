@@ -52,6 +52,7 @@ def export_text(
       where a test sends them down all branches.
     - Leaves of declared categories that the node never met share one line, ``(no training rows)``: they predict what
       the node would.
+    - Where the tree was grown with ``stopping``, every leaf says in brackets why it is one.
     - A leaf of several class outputs lists the class of each (scikit-learn prints a number without meaning), and a
       tree of one class prints that class.
 
@@ -167,7 +168,7 @@ def lines(words: Words, leaves: Leaves, style: Style) -> Iterator[str]:
         if branch is not None:
             yield branch_line(words.name(node), branch, indent, style.width)
         elif forest.kind[node] == Test.LEAF:
-            yield f"{indent} {leaves.text(node)}"
+            yield f"{indent} {leaves.text(node)}{leaves.reason(node)}"
         elif level > max_depth + 1 and below is not None:
             yield f"{indent} truncated branch of depth {below[node] + 1}"
         else:
@@ -199,7 +200,12 @@ class Leaves:
     def __init__(self, model: Any, classes: list[list[str]] | None, style: Style) -> None:
         self.classes, self.style = classes, style
         self.value: NDArray[np.float64] = model._values
+        self.reasons = None if getattr(model, "stopping", None) is None else model.stop_reason_
         self.weight = model.layout_.weight(model.forest_.stats.T) * model.weight_unit_
+
+    def reason(self, node: int) -> str:
+        """Why it is a leaf, where the model knows."""
+        return "" if self.reasons is None else f" ({self.reasons[node]})"
 
     def text(self, node: int) -> str:
         """What a leaf predicts."""

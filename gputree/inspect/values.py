@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import astuple, fields
+from dataclasses import fields
 from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 
-from gputree.engine.pruning import RULES
+from gputree import stopping
+from gputree.engine import pruning
 from gputree.inspect.check import expect
 
 NUMBERS = "biuf"
 SCALARS = NUMBERS + "UmM"  # kinds of NumPy scalars, and of arrays but for those of objects
 INTEGER_BITS = 1024  # a larger integer is no number that anybody means
-REMEDY = "it holds None, bool, int, float, str, NumPy's scalars, rules of pruning, and lists, tuples, dicts, arrays"
+REMEDY = "it holds None, bool, int, float, str, NumPy's scalars, rules, and lists, tuples, dicts and arrays of them"
+RULES: dict[str, Any] = {f"pruning.{name}": kind for name, kind in pruning.RULES.items()} | {
+    f"stopping.{name}": getattr(stopping, name) for name in stopping.__all__ if name != "Rule"
+}
+NAMES = {kind: name for name, kind in RULES.items()}
 DTYPE = re.compile(r"[<>|][biufUSmM][0-9]{1,9}(\[[0-9]{0,6}[A-Za-z]{1,2}\])?|\|O", re.ASCII)
 
 
@@ -56,8 +61,9 @@ def encode(value: Any, what: str) -> Any:
     if type(value) in (list, tuple):
         items = [encode(item, what) for item in value]
         return items if type(value) is list else {"tuple": items}
-    if type(value) in RULES.values():
-        return {"rule": type(value).__name__, "fields": [encode(item, what) for item in astuple(value)]}
+    if type(value) in NAMES:
+        own = {f.name: encode(getattr(value, f.name), what) for f in fields(value)}
+        return {"rule": NAMES[type(value)], "fields": own}
     if type(value) is dict:
         return {"dict": [[encode(key, what), encode(item, what)] for key, item in value.items()]}
     if isinstance(value, np.generic) and is_portable(value.dtype, SCALARS):
@@ -123,12 +129,12 @@ def decode(value: Any) -> Any:
             return float(text)
         case {"tuple": list(items), **rest} if not rest:
             return tuple(decode(items))
-        case {"rule": str(name), "fields": list(items), **rest} if not rest and name in RULES:
-            return exactly(decode_rule(name, decode(items)), value)
         case {"dict": list(items), **rest} if not rest:
             return decode_dict(items)
         case {"array": list(items), "dtype": str(text), **rest} if not rest:
             return exactly(decode_array(items, plain_dtype(text, SCALARS + "O")), value)
+        case {"rule": str(name), "fields": dict(own), **rest} if not rest:
+            return exactly(decode_rule(name, own), value)
         case {"scalar": item, "dtype": str(text), **rest} if not rest and not isinstance(item, list):
             return exactly(decode_scalar(decode(item), plain_dtype(text, SCALARS)), value)
     raise ValueError(f"{brief(value)} is no value of this format")
@@ -148,10 +154,12 @@ def decode_dict(items: list[Any]) -> dict[Any, Any]:
     return result
 
 
-def decode_rule(name: str, values: list[Any]) -> Any:
-    """A rule of pruning from its fields."""
-    expect(len(values) == len(fields(RULES[name])), f"a rule {name} has other fields than {brief(values)}")
-    return RULES[name](*values)
+def decode_rule(name: str, own: dict[str, Any]) -> Any:
+    """A rule of its kind and fields."""
+    expect(name in RULES, f"{brief(name)} is no rule of pruning or stopping")
+    names = {f.name for f in fields(RULES[name])}
+    expect(set(own) == names, f"{brief(own)} are not the fields of the rule {name}")
+    return RULES[name](**{key: decode(item) for key, item in own.items()})
 
 
 def decode_scalar(item: Any, dtype: np.dtype[Any]) -> Any:

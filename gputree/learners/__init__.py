@@ -7,6 +7,7 @@ from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegres
 from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
 from gputree.learners.id3 import ID3Classifier
 from gputree.learners.isolation import IsolationForest
+from gputree.learners.mdl import MDLTreeClassifier
 from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
 from gputree.learners.random_target import RandomTreesEmbedding
 from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
@@ -26,5 +27,6 @@ MODELS: dict[str, Any] = ESTIMATORS | {  # what a model file may hold
         RandomTreesEmbedding,
         IsolationForest,
         C45Classifier,
+        MDLTreeClassifier,
     )
 }

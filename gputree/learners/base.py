@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,10 +15,15 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind
+from gputree.core.criteria import Criterion
+from gputree.core.schema import Schema
 from gputree.engine.pruning import cost_complexity_path
-from gputree.learners.grower import Grower, Prepared
+from gputree.engine.recipe import Recipe
+from gputree.learners.grower import Grower, Prepared, Rows
+from gputree.learners.held_out import dense
 from gputree.learners.looks import Looks
 from gputree.learners.progress import reporter
+from gputree.learners.stopped import Fit, reasons, stopped, words
 from gputree.learners.view import TreeView, importances, paths
 
 
@@ -25,6 +31,10 @@ class BaseTree(Looks, Grower):
     """What classification and regression trees share."""
 
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
+    _saved: ClassVar[tuple[str, ...]] = ("_stop_codes", "_stop_words")
+    stopping: Any = None  # a rule, where a class has that parameter
+    _stop_codes: NDArray[np.uint8]
+    _stop_words: list[str]
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree.
@@ -52,14 +62,19 @@ class BaseTree(Looks, Grower):
             If a column holds something that is neither number, text, boolean nor category.
         """
         begin = time.perf_counter()
-        self.__dict__.pop("forest_", None)  # a fit that fails leaves no model behind
+        for name in ("forest_", *self._saved):
+            self.__dict__.pop(name, None)  # a fit that fails leaves no model behind
         ready = self._prepare(X, y, sample_weight)
         target, seed = ready.rows.target, self._seed()
         watch = reporter(begin) if self.verbose else None
 
         def work(ready: Prepared) -> None:
             grown = self._grown(ready, seed, watch)
-            self._keep(self._pruned(grown, ready), target)
+            kept = self._pruned(grown, ready)
+            self._keep(kept, target)
+            if self.stopping is not None:
+                self._stop_codes = reasons(self.stopping, ready.recipe, target.layout, grown, kept)
+                self._stop_words = words(self.stopping)
 
         ready = self._finish(ready, work)
         self.fit_info_ = self._fit_info(begin, ready)
@@ -86,6 +101,14 @@ class BaseTree(Looks, Grower):
         model = self._unpruned().fit(X, y, sample_weight)
         path = cost_complexity_path(model.forest_, model.layout_.weight(model.forest_.stats.T))
         return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
+
+    def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
+        """With a rule that may end growth, where there is one."""
+        recipe = super()._recipe(criterion, rows, schema)
+        if self.stopping is None:
+            return recipe
+        read = partial(self._read_rows, n_outputs=rows.target.layout.n_outputs)
+        return stopped(self.stopping, recipe, Fit(dense(rows.X), rows.target, self._seed(), read))
 
     @property
     def _values(self) -> NDArray[np.float64]:
@@ -126,6 +149,14 @@ class BaseTree(Looks, Grower):
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: everything but the view, which is made anew."""
         return {name: value for name, value in super().__getstate__().items() if name != "_view"}
+
+    @property
+    def stop_reason_(self) -> NDArray[np.str_]:
+        """Why every node of a tree with ``stopping`` is a leaf, str (n_nodes,); empty for those that are none."""
+        check_is_fitted(self, "forest_")
+        if "_stop_codes" not in vars(self):
+            raise AttributeError("stop_reason_ is there where stopping= is given; see gputree.stopping")
+        return np.array(self._stop_words)[self._stop_codes]
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -52,6 +52,7 @@ class ExtraTreeClassifier(ClassifierTree):
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
         class_weight: Any = None,
+        stopping: Any = None,
         ccp_alpha: float = 0.0,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
@@ -73,6 +74,7 @@ class ExtraTreeClassifier(ClassifierTree):
         self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
         self.class_weight = class_weight
+        self.stopping = stopping
         self.ccp_alpha = ccp_alpha
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
@@ -125,6 +127,7 @@ class ExtraTreeRegressor(RegressorTree):
         random_state: int | np.random.RandomState | None = None,
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
+        stopping: Any = None,
         ccp_alpha: float = 0.0,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
@@ -145,6 +148,7 @@ class ExtraTreeRegressor(RegressorTree):
         self.random_state = random_state
         self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
+        self.stopping = stopping
         self.ccp_alpha = ccp_alpha
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features

@@ -20,7 +20,7 @@ from gputree.learners.bagging import Bagging, draws_of_a_bag, draws_of_classes, 
 from gputree.learners.forest import FOREST_CONSTRAINTS, BaseForest
 from gputree.learners.forest_looks import FeatureLooks
 from gputree.learners.forest_uses import DENSE_CELLS, membership, weighted_quantiles
-from gputree.learners.labels import as_columns, side_by_side
+from gputree.learners.labels import side_by_side
 from gputree.learners.tasks import ClassifierTask, RegressorTask, checked_weight
 
 Score: TypeAlias = "bool | Callable[[NDArray[Any], NDArray[Any]], float]"
@@ -107,15 +107,8 @@ class ForestClassifier(FeatureLooks, ClassifierTask, BaseForest):
 
     def _truth(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """1 for the class of a row."""
-        parts, columns = [], as_columns(y, n_rows)
-        if len(columns) != self.n_outputs_:
-            raise ValueError(f"y has {len(columns)} outputs, and the fit had {self.n_outputs_}")
-        for classes, column in zip(self._class_lists(), columns, strict=True):
-            strange = column[~np.isin(column, classes)].tolist()
-            if strange:
-                raise ValueError(f"y holds {strange[0]!r}, which is none of the classes of the fit")
-            parts.append(np.eye(classes.size)[np.searchsorted(classes, column)])
-        return np.concatenate(parts, axis=1)
+        numbers = self._known_target(y, n_rows, self.n_outputs_)
+        return np.concatenate([np.eye(c.size)[own] for c, own in zip(self._class_lists(), numbers, strict=True)], 1)
 
     def _target_truth(self, target: Target) -> NDArray[np.float64]:
         """1 for the class of a row."""

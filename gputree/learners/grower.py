@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends import choose, choose_or_cpu, wanted_device
 from gputree.backends.arrays import device_number, on_device, to_host
+from gputree.backends.oracle import dense
 from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError, heard
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest, joined
@@ -33,6 +34,7 @@ from gputree.engine.pruning import Cases, prune
 from gputree.engine.recipe import TABLE_BYTES, Order, Recipe
 from gputree.engine.sampling import Sampler
 from gputree.learners.inputs import read_fit, read_predict, stays_on_device
+from gputree.learners.labels import known_columns
 from gputree.learners.parameters import (
     TREE_CONSTRAINTS,
     check_multiway,
@@ -189,6 +191,16 @@ class Grower(BaseEstimator):
     @abstractmethod
     def _read_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         """Check y; class numbers i4 or numbers f8, (n, outputs)."""
+
+    def _known_target(self, y: Any, n_rows: int, n_outputs: int) -> NDArray[Any]:
+        """y of rows beside those of the fit: numbers, or class numbers among the classes of the fit, (outputs, n)."""
+        known_columns(y, n_rows, n_outputs)
+        return self._read_target(y, n_rows).T
+
+    def _read_rows(self, X: Any, y: Any, n_outputs: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Rows beside those of the fit: as floats (n, F), and their y (outputs, n) as above."""
+        matrix = dense(to_host(read_predict(self, X)))
+        return matrix, self._known_target(y, matrix.shape[0], n_outputs)
 
     @abstractmethod
     def _weights(self, labels: NDArray[Any], weight: Any, n_rows: int) -> NDArray[np.float64] | None:

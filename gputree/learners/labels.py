@@ -101,6 +101,38 @@ def classes_of(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
     return classes, numbers.astype(np.int32).ravel()
 
 
+def known_columns(y: Any, n_rows: int, n_outputs: int) -> list[NDArray[Any]]:
+    """The y of other rows as arrays (n,), as many as the fit had outputs.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they are others, or as `as_columns` says.
+    """
+    columns = as_columns(y, n_rows)
+    if len(columns) != n_outputs:
+        raise ValueError(f"y has {len(columns)} outputs, and the fit had {n_outputs}")
+    return columns
+
+
+def numbers_of(column: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int32]:
+    """Class numbers i4 (n,) of labels among the classes of a fit.
+
+    Raises
+    ------
+    ValueError
+        If a label is none of them.
+    """
+    number = {label: i for i, label in enumerate(classes.tolist())}
+    labels = column.tolist()
+    odd = next((label for label in labels if label not in number), None)
+    if odd is not None:
+        raise ValueError(
+            f"y holds {odd!r}, which is none of the {classes.size} classes of the fit; leave such rows out"
+        )
+    return np.array([number[label] for label in labels], np.int32)
+
+
 def check_classes(column: NDArray[Any]) -> None:
     """Refuse numbers with fractions and infinite ones, which are no classes."""
     if column.dtype.kind == "f" and np.isinf(column).any():

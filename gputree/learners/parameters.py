@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from gputree.core.criteria import Criterion
 from gputree.core.schema import MAX_CODES, Schema
+from gputree.learners.stopped import Rule
 
 TREE_CONSTRAINTS: dict[str, Any] = {
     "splitter": [StrOptions({"best", "random"})],
@@ -33,6 +34,7 @@ TREE_CONSTRAINTS: dict[str, Any] = {
     "random_state": ["random_state"],
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
     "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+    "stopping": [Rule, None],
     "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
     "monotonic_cst": ["array-like", None],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],

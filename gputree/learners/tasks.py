@@ -18,7 +18,7 @@ from gputree.backends.arrays import in_kind, on_device, to_host
 from gputree.core.criteria import Criterion
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.base import BaseTree
-from gputree.learners.labels import as_columns, classes_of, side_by_side
+from gputree.learners.labels import as_columns, classes_of, known_columns, numbers_of, side_by_side
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.tables import is_number
 
@@ -77,6 +77,11 @@ class ClassifierTask(ClassifierMixin):
         self.classes_: Any = classes[0] if single else classes
         self.n_classes_: Any = classes[0].size if single else [c.size for c in classes]
         return np.stack([numbers for _, numbers in found], axis=1)
+
+    def _known_target(self, y: Any, n_rows: int, n_outputs: int) -> NDArray[np.int32]:
+        """Class numbers (outputs, n) of rows beside those of the fit."""
+        columns = zip(known_columns(y, n_rows, n_outputs), self._class_lists(), strict=True)
+        return np.stack([numbers_of(column, classes) for column, classes in columns])
 
     def _weights(self, labels: NDArray[Any], weight: Any, n_rows: int) -> NDArray[np.float64] | None:
         """Weights of the rows, times those of their classes."""

@@ -46,6 +46,8 @@ class DecisionTreeClassifier(ClassifierTree):
         gain a row of the table.
     class_weight : dict, list of dicts, "balanced" or None
         Weights by class, times the weights of the rows.
+    stopping : Rule, optional
+        What else ends growth: `gputree.stopping`.
     ccp_alpha : float, default=0.0
         Collapse what minimal cost-complexity pruning finds too weak.
     monotonic_cst : array-like of int (n_features,), optional
@@ -81,6 +83,8 @@ class DecisionTreeClassifier(ClassifierTree):
         Counts; ``n_classes_`` is a list for several outputs.
     feature_names_in_ : array of str
         Names of the columns, if X had any.
+    stop_reason_ : array of str (n_nodes,)
+        With ``stopping``: why each leaf is one.
     forest_ : Forest
         All fitted arrays.
     fit_info_ : FitInfo
@@ -114,6 +118,7 @@ class DecisionTreeClassifier(ClassifierTree):
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
         class_weight: Any = None,
+        stopping: Any = None,
         ccp_alpha: float = 0.0,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
@@ -135,6 +140,7 @@ class DecisionTreeClassifier(ClassifierTree):
         self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
         self.class_weight = class_weight
+        self.stopping = stopping
         self.ccp_alpha = ccp_alpha
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
@@ -181,6 +187,8 @@ class DecisionTreeRegressor(RegressorTree):
         is passed over.
     min_impurity_decrease : float, default=0.0
         A split must decrease the weighted impurity by at least this much.
+    stopping : Rule, optional
+        What else ends growth: `gputree.stopping`.
     ccp_alpha : float, default=0.0
         Collapse what minimal cost-complexity pruning finds too weak.
     monotonic_cst : array-like of int (n_features,), optional
@@ -214,6 +222,8 @@ class DecisionTreeRegressor(RegressorTree):
         Counts.
     feature_names_in_ : array of str
         Names of the columns, if X had any.
+    stop_reason_ : array of str (n_nodes,)
+        With ``stopping``: why each leaf is one.
     forest_ : Forest
         All fitted arrays.
     fit_info_ : FitInfo
@@ -246,6 +256,7 @@ class DecisionTreeRegressor(RegressorTree):
         random_state: int | np.random.RandomState | None = None,
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
+        stopping: Any = None,
         ccp_alpha: float = 0.0,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
@@ -266,6 +277,7 @@ class DecisionTreeRegressor(RegressorTree):
         self.random_state = random_state
         self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
+        self.stopping = stopping
         self.ccp_alpha = ccp_alpha
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features

@@ -101,8 +101,9 @@ def check_fitted(model: Any, forest: Forest) -> None:
     ValueError
         If it does not; the message says what is wrong.
     """
-    if not model._saved:
+    if "seed_" not in model._saved:
         expect(forest.roots.size == 1, f"a {type(model).__name__} has one tree, and the file has {forest.roots.size}")
+        check_reasons(model, forest)
         return
     for name in ("seed_", "n_rows_", "bagging_"):
         expect(hasattr(model, name), f"a {type(model).__name__} needs {name}, and the file has none")
@@ -123,6 +124,20 @@ def check_fitted(model: Any, forest: Forest) -> None:
         for array in value if isinstance(value, list) else [value]:
             fits = not isinstance(array, np.ndarray) or array.shape[:1] == (n_rows,)
             expect(fits, f"{name} has another number of rows than {brief(n_rows)}")
+
+
+def check_reasons(model: Any, forest: Forest) -> None:
+    """A reason for every leaf where there is a rule, and none where there is none."""
+    expect(
+        all(hasattr(model, name) == (model.stopping is not None) for name in model._saved),
+        "it has reasons of leaves without a rule, or a rule without reasons",
+    )
+    if model.stopping is None:
+        return
+    words, codes = typed(model._stop_words, list, "the texts of reasons"), model._stop_codes
+    each(words, str, "the texts of reasons")
+    expect(is_list(codes, np.uint8, forest.n_nodes), "there is not a reason for every node")
+    expect((codes < len(words)).all(), "a leaf has a reason that is not there")
 
 
 def check_bagging(bagging: Bagging, n_rows: int) -> None:

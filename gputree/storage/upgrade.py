@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from gputree.inspect.check import expect
 from gputree.storage.record import each, part
 
-FORMAT = 3
+FORMAT = 4
+TREES_OF_3 = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 Parts: TypeAlias = tuple[dict[str, Any], Arrays]
@@ -97,4 +98,11 @@ def from_2(header: dict[str, Any], arrays: Arrays) -> Parts:
     return {**header, "format": 3, "fitted": {}}, arrays
 
 
-STEPS: dict[int, Callable[[dict[str, Any], Arrays], Parts]] = {1: from_1, 2: from_2}
+def from_3(header: dict[str, Any], arrays: Arrays) -> Parts:
+    """Format 4 adds the rules that end growth, a parameter of trees."""
+    if header.get("estimator") in TREES_OF_3:
+        header = {**header, "parameters": {**part(header, "parameters", dict), "stopping": None}}
+    return {**header, "format": 4}, arrays
+
+
+STEPS: dict[int, Callable[[dict[str, Any], Arrays], Parts]] = {1: from_1, 2: from_2, 3: from_3}

@@ -1,0 +1,42 @@
+"""Rules that end growth: objects that any tree takes as ``stopping=``, alone or joined.
+
+``a | b`` stops where one of the rules does, ``a & b`` where both do. A node whose test was stopped is a leaf, and
+``model.stop_reason_`` says of every leaf why it is one; `gputree.export_text` shows it.
+
+Rules see the best test of every open node, and look for no other: `MinSamples` with ``leaf=5`` ends a node whose best
+test makes a leaf of three rows, where ``min_samples_leaf=5`` passes such tests over. And a rule that looks at one test
+never learns what takes two: no single test of an exclusive or says anything.
+
+Examples
+--------
+>>> import numpy as np
+>>> from gputree import DecisionTreeClassifier, export_text
+>>> from gputree.stopping import ChiSquare, MaxDepth
+>>> X, y = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 5, axis=0), np.repeat([0, 0, 0, 1], 5)
+>>> model = DecisionTreeClassifier(stopping=MaxDepth(1) | ChiSquare(0.1)).fit(X, y)
+>>> print(export_text(model))
+|--- feature_0 <= 0.50
+|   |--- class: 0 (pure)
+|--- feature_0 >  0.50
+|   |--- class: 0 (depth 1)
+"""
+
+from gputree.learners.stopped import AllOf, AnyOf, Rule
+from gputree.stopping.bits import SavesBits
+from gputree.stopping.evidence import ChiSquare, CrossValidated, Validation
+from gputree.stopping.limits import MaxDepth, MaxIterations, MaxNodes, MinSamples, NoGain
+
+__all__ = [
+    "AllOf",
+    "AnyOf",
+    "ChiSquare",
+    "CrossValidated",
+    "MaxDepth",
+    "MaxIterations",
+    "MaxNodes",
+    "MinSamples",
+    "NoGain",
+    "Rule",
+    "SavesBits",
+    "Validation",
+]
