@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from gputree.inspect.graphviz import export_graphviz
     from gputree.inspect.html import tree_html
     from gputree.inspect.plot import plot_tree
+    from gputree.inspect.rules import rules
     from gputree.inspect.split_table import split_table
     from gputree.inspect.text import export_text
     from gputree.io import load, save
     from gputree.learners.c45 import C45Classifier
+    from gputree.learners.c45_rules import C45Rules
     from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
     from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
     from gputree.learners.id3 import ID3Classifier
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
     from gputree.learners.mdl import MDLTreeClassifier
     from gputree.learners.random_forest import RandomForestClassifier, RandomForestRegressor
     from gputree.learners.random_target import RandomTreesEmbedding
+    from gputree.learners.rule_set import RuleSet
     from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 _HOMES = {
     "C45Classifier": "gputree.learners.c45",
+    "C45Rules": "gputree.learners.c45_rules",
     "RandomForestRegressor": "gputree.learners.random_forest",
     "RandomForestClassifier": "gputree.learners.random_forest",
     "ExtraTreesRegressor": "gputree.learners.extra_forest",
@@ -47,6 +51,8 @@ _HOMES = {
     "load": "gputree.io",
     "plot_oob_errors": "gputree.inspect.curves",
     "plot_tree": "gputree.inspect.plot",
+    "rules": "gputree.inspect.rules",
+    "RuleSet": "gputree.learners.rule_set",
     "save": "gputree.io",
     "split_table": "gputree.inspect.split_table",
     "to_sklearn": "gputree.inspect.convert",
@@ -57,6 +63,7 @@ _MODULES = ("datasets", "impurity", "stopping")
 
 __all__ = [
     "C45Classifier",
+    "C45Rules",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",
@@ -69,6 +76,7 @@ __all__ = [
     "RandomForestClassifier",
     "RandomForestRegressor",
     "RandomTreesEmbedding",
+    "RuleSet",
     "datasets",
     "export_dict",
     "export_graphviz",
@@ -78,6 +86,7 @@ __all__ = [
     "load",
     "plot_oob_errors",
     "plot_tree",
+    "rules",
     "save",
     "split_table",
     "stopping",

@@ -1,4 +1,4 @@
-"""The command line: ``gputree demo``, ``fit``, ``evaluate``, ``predict``, ``show``, ``fingerprint`` and ``info``.
+"""The command line: ``gputree demo``, ``fit``, ``evaluate``, ``predict``, ``show``, ``rules``, and some more.
 
 A mistake in the input ends with code 2, a file or device that cannot be used with code 1, always with a sentence
 and never with a traceback. May import everything below.
@@ -61,6 +61,7 @@ from gputree.report import (
     parameter_help,
     predicted,
     regression,
+    rule_set,
     rules,
     scores,
     show,
@@ -175,7 +176,8 @@ def make_parser() -> argparse.ArgumentParser:
     digits = "decimals of numbers (default: 2 to 10, as the smallest threshold needs)"
     shown.add_argument("--decimals", type=int, metavar="N", help=digits)
     shown.add_argument("--show-weights", action="store_true", help="print the weight of every class in a leaf")
-    shown.add_argument("--tree", type=int, metavar="N", help="of a forest, print the rules of this tree, from 0 on")
+    for own in (shown, command(run_rules, model)):
+        own.add_argument("--tree", type=int, metavar="N", help="of a forest, print the rules of this tree, from 0 on")
     command(run_fingerprint, model)
     command(run_info)
     return parser
@@ -328,12 +330,19 @@ def prediction_columns(model: Any, X: Columns, proba: bool) -> tuple[list[str], 
 def run_show(args: argparse.Namespace) -> None:
     """Print a model: what it is, its size, its rules, or those of one of its trees."""
     model = load_model(args.model)
+    model = model.tree_ if hasattr(model, "rules_") else model
     tree = tree_of(model, args.tree)
     show_model(model)
     if tree is None:
         print(f"\nTrees of a forest have rules: give --tree 0, or another up to --tree {len(model.estimators_) - 1}.")
         return
     print(f"\n{rules(tree, args.max_depth, args.decimals, args.show_weights)}", end="")
+
+
+def run_rules(args: argparse.Namespace) -> None:
+    """Print a tree as a set of rules, one a leaf, which gputree.RuleSet.from_text reads."""
+    model = load_model(args.model)
+    print(rule_set(model, tree_of(model, args.tree)).to_text(WIDTH), end="")
 
 
 def run_fingerprint(args: argparse.Namespace) -> None:

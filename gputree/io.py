@@ -9,7 +9,7 @@ at a multiple of 64 bytes, and so do those of the array in it. The members are, 
   - ``parameters``: name -> value. JSON's own types mean themselves; all others are objects: ``{"float": "inf"}`` (or
     ``"-inf"``, ``"nan"``), ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``, and of NumPy ``{"scalar": value,
     "dtype": "<i8"}`` and ``{"array": [...], "dtype": "<i8"}``, where dates and durations are integers; rules of
-    `gputree.stopping` are ``{"rule": name, "fields": {...}}``.
+    `gputree.stopping` are ``{"rule": name, "fields": [...]}``.
   - ``features``: list of ``{"name", "kind": "numeric"}`` or ``{"name", "kind": "categorical", "categories": [...],
     "declared"}``, where the categories are written as parameters are. ``named``: whether X had column names.
   - ``layout``: ``{"kind", "sizes", "scale", "rows"}`` of the channels, see `gputree.core.target.Layout`.
@@ -24,6 +24,8 @@ at a multiple of 64 bytes, and so do those of the array in it. The members are, 
   - ``fingerprint``: SHA-256 as hex over the arrays of the forest in order; of each the line ``<name> <dtype> <shape>``
     as Python writes them, such as ``roots <i4 (1,)``, with a line feed, and its bytes.
   - ``nodes``: the number of nodes N, in a compact file only.
+  - ``rules``: what rules were made from the tree in the file, only where they are the model, see
+    `gputree.storage.rules`.
 
 - of a compact file, ``packed/leaf.npy``, where bit i, from the highest of each byte on, tells whether node i is a leaf,
   and ``packed/<field>.npy`` for the arrays of `gputree.core.packed.RULES` that do not follow from those before them, in
@@ -57,12 +59,14 @@ from gputree.core.packed import LEAF, pack, unpack
 from gputree.inspect.check import FOREST_TYPES, check_forest, expect
 from gputree.inspect.values import brief
 from gputree.learners import ESTIMATORS, MODELS
+from gputree.learners.c45_rules import C45Rules
 from gputree.storage.archive import content, read_directory, write_archive
 from gputree.storage.arrays import as_npy, fingerprint, from_npy, little_endian
 from gputree.storage.fitted import check_fitted
 from gputree.storage.header import describe, read_model
 from gputree.storage.place import Path_, map_file, read_file, require_place, whole_file
 from gputree.storage.record import part, read_json
+from gputree.storage.rules import describe_rules, read_rules
 from gputree.storage.upgrade import FORMAT, Arrays, Parts, upgrade
 
 __all__ = ["ESTIMATORS", "FORMAT", "HEADER", "load", "require_place", "save", "whole_file"]
@@ -111,17 +115,21 @@ def save(model: Any, path: Path_, *, compact: bool = True) -> None:
     ...     gputree.load(folder + "/tree.gputree").predict([[2]])
     array([4.])
     """
-    if MODELS.get(type(model).__name__) is not type(model):
+    grown, rules = model, {}
+    if type(model) is C45Rules:
+        check_is_fitted(model)
+        grown, rules = model.tree_, {"rules": describe_rules(model)}
+    if MODELS.get(type(grown).__name__) is not type(grown):
         raise TypeError(
-            f"a {type(model).__name__} cannot be saved; models are {', '.join(MODELS)}: of a pipeline save the "
-            "last step, or use joblib for the whole"
+            f"a {type(grown).__name__} cannot be saved; models are {', '.join(MODELS)} and C45Rules: of a pipeline "
+            "save the last step, or use joblib for the whole"
         )
-    check_is_fitted(model)
+    check_is_fitted(grown)
     failed = "the model cannot be saved, because it could not be loaded"
     with explained(failed):
-        arrays = packed_members(model) if compact else whole_members(model.forest_)
-    header = describe(model, arrays) | ({"nodes": model.forest_.n_nodes} if compact else {})
-    text = as_json({**header, "fingerprint": model.forest_.fingerprint()})
+        arrays = packed_members(grown) if compact else whole_members(grown.forest_)
+    header = describe(grown, arrays) | ({"nodes": grown.forest_.n_nodes} if compact else {}) | rules
+    text = as_json({**header, "fingerprint": grown.forest_.fingerprint()})
     with explained(failed):
         build(read_json(text), dict(arrays))
     with whole_file(path) as file:
@@ -232,7 +240,7 @@ def packed_members(model: Any) -> Arrays:
 
 def build(header: dict[str, Any], arrays: Arrays) -> Any:
     """The model, if all of the file is consistent."""
-    own: dict[str, Any] = {name: header.pop(name) for name in ("fingerprint", "nodes") if name in header}
+    own: dict[str, Any] = {name: header.pop(name) for name in ("fingerprint", "nodes", "rules") if name in header}
     model = read_model(header, arrays)
     compact = "nodes" in own
     forest = read_packed(model, part(own, "nodes", int), arrays) if compact else read_whole(arrays)
@@ -241,7 +249,7 @@ def build(header: dict[str, Any], arrays: Arrays) -> Any:
     check_forest(forest, model.schema_, model.layout_, model.monotonic_cst is not None)
     check_fitted(model, forest)
     model.forest_ = forest.lock()
-    return model
+    return read_rules(model, part(own, "rules", dict)) if "rules" in own else model
 
 
 def read_whole(arrays: Arrays) -> Forest:

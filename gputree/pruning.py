@@ -19,17 +19,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends.arrays import to_host
 from gputree.core.forest import Forest
 from gputree.core.routes import Parts
 from gputree.engine.pruning import Cases, Collapse, CostComplexity, ErrorBased, Fitted, Needs, ReducedError, Rule
 from gputree.learners.forest import BaseForest
 from gputree.learners.grower import Grower
+from gputree.learners.held_out import dense
 from gputree.learners.inputs import read_predict
 from gputree.learners.labels import as_columns
 from gputree.learners.tasks import checked_weight
 
-__all__ = ["Collapse", "CostComplexity", "ErrorBased", "ReducedError", "prune"]
+__all__ = ["Collapse", "CostComplexity", "ErrorBased", "ReducedError", "Rule", "prune"]
 
 STALE = ("oob_score_", "oob_errors_", "oob_decision_function_", "oob_prediction_")  # of the trees as they were
 
@@ -42,7 +42,7 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     model : estimator
         A fitted tree or forest of this library; it stays as it is.
     rule : Collapse, ErrorBased, ReducedError or CostComplexity
-        How to prune; also any object with their attributes, see `gputree.engine.pruning.Rule`.
+        How to prune; also a `Rule` of your own.
     X : array-like or frame of shape (n_rows, n_features), optional
         For a rule that asks for them: the rows of the fit (`ErrorBased` with raising), or rows that the fit has not
         seen (`ReducedError`). Columns must be those of the fit.
@@ -81,7 +81,7 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
         raise TypeError(f"{what} is no tree or forest of gputree; give a fitted one (gputree.from_sklearn makes one)")
     check_is_fitted(model, "forest_")
-    if isinstance(rule, type) or not all(hasattr(rule, name) for name in ("needs", "of_classes", "__call__")):
+    if not isinstance(rule, Rule):
         raise TypeError(f"{rule!r} is no rule of pruning; give an object such as gputree.pruning.ErrorBased()")
     if rule.of_classes and not (model.layout_.counts and model.n_outputs_ == 1):
         raise ValueError(
@@ -106,8 +106,7 @@ def check_rows(rule: Rule, X: Any, y: Any) -> None:
 
 def read_cases(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Cases:
     """The rows as the trees read them."""
-    matrix = to_host(read_predict(model, X))
-    matrix = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    matrix = dense(read_predict(model, X))
     columns = as_columns(y, matrix.shape[0])
     if len(columns) != model.n_outputs_:
         raise ValueError(f"y has {len(columns)} outputs, and the fit had {model.n_outputs_}")

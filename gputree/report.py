@@ -24,6 +24,7 @@ from gputree.core.schema import Kind
 from gputree.inspect.text import Style, fitting_decimals, tree_text
 from gputree.inspect.words import shortened
 from gputree.learners.frames import Columns
+from gputree.readers.cells import InputError
 
 WIDTH = 80
 TOP = 10  # lines of a list that is cut
@@ -227,6 +228,14 @@ def rules(model: Any, max_depth: int, decimals: int | None, show_weights: bool) 
     style = Style(max_depth, decimals=decimals, show_weights=show_weights, longest=LONGEST)
     names = [shortened(name, LONGEST) for name in model.schema_.names]
     return tree_text(model, names, class_names(model), style)
+
+
+def rule_set(model: Any, tree: Any) -> Any:
+    """The rules that a model is, or those of its tree."""
+    if tree is None:
+        last = len(model.estimators_) - 1
+        raise InputError(f"the trees of a {type(model).__name__} have rules; give --tree 0, or another up to {last}")
+    return model.rules_ if hasattr(model, "rules_") else tree.rules()
 
 
 def class_names(model: Any) -> list[str] | None:

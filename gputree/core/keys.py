@@ -31,6 +31,7 @@ class Stream(IntEnum):
     SHUFFLE = 6
     COLUMN = 7
     TARGET = 8
+    HELD_OUT = 9
 
 
 def _words(value: Integers) -> UInt64s:

@@ -81,7 +81,8 @@ def branches_of(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> N
     missing = np.isnan(x)
     if missing.any():
         branch[missing] = forest.missing[node[missing]]
-    return branch
+    found: NDArray[np.int64] = branch
+    return found
 
 
 def look_up(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArray[np.int64]:

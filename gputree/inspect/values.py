@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from gputree import stopping
+from gputree.engine.pruning import RULES
 from gputree.inspect.check import expect
-from gputree.learners.stopped import Rule
 
 NUMBERS = "biuf"
 SCALARS = NUMBERS + "UmM"  # kinds of NumPy scalars, and of arrays but for those of objects
+KINDS = RULES | {name: getattr(stopping, name) for name in stopping.__all__ if name != "Rule"}
 INTEGER_BITS = 1024  # a larger integer is no number that anybody means
 REMEDY = "it holds None, bool, int, float, str, NumPy's scalars, rules, and lists, tuples, dicts and arrays of them"
 DTYPE = re.compile(r"[<>|][biufUSmM][0-9]{1,9}(\[[0-9]{0,6}[A-Za-z]{1,2}\])?|\|O", re.ASCII)
@@ -57,11 +58,11 @@ def encode(value: Any, what: str) -> Any:
     if type(value) in (list, tuple):
         items = [encode(item, what) for item in value]
         return items if type(value) is list else {"tuple": items}
+    if type(value) in KINDS.values():
+        own = [encode(getattr(value, f.name), what) for f in fields(value)]
+        return {"rule": type(value).__name__, "fields": own}
     if type(value) is dict:
         return {"dict": [[encode(key, what), encode(item, what)] for key, item in value.items()]}
-    if isinstance(value, Rule):
-        own = {f.name: encode(getattr(value, f.name), what) for f in fields(value) if f.init}  # type: ignore[arg-type]
-        return {"rule": type(value).__name__, "fields": own}
     if isinstance(value, np.generic) and is_portable(value.dtype, SCALARS):
         return {"scalar": encode(plain_values(value), what), "dtype": value.dtype.newbyteorder("<").str}
     if type(value) is np.ndarray and has_lists(value):
@@ -125,12 +126,12 @@ def decode(value: Any) -> Any:
             return float(text)
         case {"tuple": list(items), **rest} if not rest:
             return tuple(decode(items))
+        case {"rule": str(name), "fields": list(items), **rest} if not rest and name in KINDS:
+            return exactly(decode_rule(name, decode(items)), value)
         case {"dict": list(items), **rest} if not rest:
             return decode_dict(items)
         case {"array": list(items), "dtype": str(text), **rest} if not rest:
             return exactly(decode_array(items, plain_dtype(text, SCALARS + "O")), value)
-        case {"rule": str(name), "fields": dict(own), **rest} if not rest:
-            return exactly(decode_rule(name, own), value)
         case {"scalar": item, "dtype": str(text), **rest} if not rest and not isinstance(item, list):
             return exactly(decode_scalar(decode(item), plain_dtype(text, SCALARS)), value)
     raise ValueError(f"{brief(value)} is no value of this format")
@@ -150,12 +151,10 @@ def decode_dict(items: list[Any]) -> dict[Any, Any]:
     return result
 
 
-def decode_rule(name: str, own: dict[str, Any]) -> Any:
-    """A rule that ends growth, of its name and fields."""
-    expect(name in stopping.__all__ and name != "Rule", f"{brief(name)} is no rule of gputree.stopping")
-    kind = getattr(stopping, name)
-    expect(set(own) == {f.name for f in fields(kind)}, f"{brief(own)} are not the fields of the rule {name}")
-    return kind(**{key: decode(item) for key, item in own.items()})
+def decode_rule(name: str, values: list[Any]) -> Any:
+    """A rule of pruning or of stopping, from its fields."""
+    expect(len(values) == len(fields(KINDS[name])), f"a rule {name} has other fields than {brief(values)}")
+    return KINDS[name](*values)
 
 
 def decode_scalar(item: Any, dtype: np.dtype[Any]) -> Any:

@@ -19,7 +19,6 @@ from gputree.backends.oracle import dense
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.schema import Schema
-from gputree.core.target import Target
 from gputree.engine.pruning import cost_complexity_path, prune
 from gputree.engine.recipe import Recipe
 from gputree.learners.grower import Grower, Prepared, Rows
@@ -73,7 +72,7 @@ class BaseTree(Looks, Grower):
 
         def work(ready: Prepared) -> None:
             grown = self._grown(ready, seed, watch)
-            kept = self._pruned(grown, target)
+            kept = self._pruned(grown, ready)
             self._keep(kept, target)
             if self.stopping is not None:
                 self._stop_codes = reasons(self.stopping, ready.recipe, target.layout, grown, kept)
@@ -87,9 +86,9 @@ class BaseTree(Looks, Grower):
         """The same estimator, not fitted, that does not prune."""
         return clone(self).set_params(ccp_alpha=0.0)  # type: ignore[no-any-return]
 
-    def _pruned(self, forest: Forest, target: Target) -> Forest:
+    def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
         """The tree without what minimal cost-complexity pruning finds too weak."""
-        return prune(forest, target.layout.weight(forest.stats.T), self.ccp_alpha)
+        return prune(forest, ready.rows.target.layout.weight(forest.stats.T), self.ccp_alpha)
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Bunch:
         """Effective alphas of minimal cost-complexity pruning, and the impurity of the leaves after each step.

@@ -18,13 +18,16 @@ from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Cuts, Kind, Schema
 from gputree.core.splits import MULTIWAY, THRESHOLD, CutRule, Gate, Limits, Missing, Search, Stop
-from gputree.core.target import Target, refined
+from gputree.core.target import refined
+from gputree.engine.pruning import Cases, Collapse, ErrorBased, Fitted, Needs, ReducedError, Rule
 from gputree.engine.recipe import Recipe
-from gputree.learners.grower import Rows
+from gputree.learners.grower import Prepared, Rows
+from gputree.learners.held_out import cases_of, dense, held_out
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.tasks import ClassifierTree
 
-TAKEN = ("categorical_features", "categories", "max_depth", "max_bins", "device", "verbose")  # as in other trees
+# as in other trees
+TAKEN = ("categorical_features", "categories", "max_depth", "max_bins", "random_state", "device", "verbose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +75,20 @@ class C45Classifier(ClassifierTree):
         Least weight of two branches of a test; numeric columns may ask for more, see `Constants`.
     max_depth : int, optional
         Greatest depth of a leaf; the root has depth 0.
-    pruning : None
-        The tree is not pruned.
+    pruning : {"error", "reduced_error"}, rule of `gputree.pruning` or None, default="error"
+        "error": by the errors that are to be expected, see `gputree.pruning.ErrorBased`. "reduced_error": by those on
+        rows that are kept back, see `gputree.pruning.ReducedError`; the tree is grown on the others. None: not at all.
     confidence : float, default=0.25
-        Confidence level of error-based pruning.
+        Confidence of "error": the smaller, the more is cut.
+    subtree_raising : bool, default=True
+        Whether "error" may put the heaviest branch of a test in its place.
+    collapse : bool, default=True
+        Whether tests whose branches make no fewer errors in the fit become leaves, before any pruning and also without,
+        see `gputree.pruning.Collapse`.
+    validation_fraction : float in (0, 1), default=1/3
+        Share of the rows of each class, rounded down, that are kept back for a rule that asks for validation rows.
+    random_state : int, RandomState or None
+        Seed of the choice of these rows; None is 0. Nothing else is drawn.
     constants : {"j48", "c4.5"}, default="j48"
         Numbers of Weka's J48, or of C4.5 release 8 where these differ: J48 compares weights with a tolerance and takes
         no test that gains nothing. (C4.5 holds numbers in 32 bits, which is not imitated.)
@@ -119,13 +132,15 @@ class C45Classifier(ClassifierTree):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: TREE_CONSTRAINTS[name] for name in TAKEN},
         "min_weight": [Interval(Real, 0.0, None, closed="neither")],
-        "pruning": [None],
+        "pruning": [StrOptions({"error", "reduced_error"}), Rule, None],
         "confidence": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "subtree_raising": ["boolean"],
+        "collapse": ["boolean"],
+        "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither")],
         "constants": [StrOptions(set(CONSTANTS))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "unknown": [StrOptions({"spread", "error"})],
     }
-    random_state = None
     monotonic_cst = None
 
     def __init__(
@@ -134,8 +149,12 @@ class C45Classifier(ClassifierTree):
         criterion: str = "gain_ratio",
         min_weight: float = 2.0,
         max_depth: int | None = None,
-        pruning: None = None,
+        pruning: Any = "error",
         confidence: float = 0.25,
+        subtree_raising: bool = True,
+        collapse: bool = True,
+        validation_fraction: float = 1 / 3,
+        random_state: int | np.random.RandomState | None = None,
         constants: str = "j48",
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",
@@ -150,6 +169,10 @@ class C45Classifier(ClassifierTree):
         self.max_depth = max_depth
         self.pruning = pruning
         self.confidence = confidence
+        self.subtree_raising = subtree_raising
+        self.collapse = collapse
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
         self.constants = constants
         self.class_weight = class_weight
         self.categorical_features = categorical_features
@@ -171,8 +194,14 @@ class C45Classifier(ClassifierTree):
     def _rows(
         self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
     ) -> Rows:
-        """Leave out the rows of weight 0; weights that can be parted where values are missing."""
-        rows = super()._rows(X, labels, weight, criterion)
+        """Leave out the rows of weight 0, and those for validation; weights that can be parted."""
+        rule, held = self._rule(), None
+        if rule is not None and rule.needs is Needs.VALIDATION:
+            weight = np.ones(labels.shape[0]) if weight is None else weight
+            out = held_out(labels[:, 0], weight, self.validation_fraction, self._seed())
+            held = Cases(dense(X, out), labels[out].T, weight[out])
+            weight = np.where(out, 0.0, weight)
+        rows = replace(super()._rows(X, labels, weight, criterion), held=held)
         if not on_device(rows.X) and not np.isnan(rows.X.data if issparse(rows.X) else rows.X).any():
             return rows
         target = refined(rows.target)
@@ -205,12 +234,26 @@ class C45Classifier(ClassifierTree):
         return replace(forest, low=low)
 
     def _unpruned(self) -> Self:
-        """The same with pruning=None."""
-        return clone(self).set_params(pruning=None)  # type: ignore[no-any-return]
+        """The same, as it is grown."""
+        return clone(self).set_params(pruning=None, collapse=False)  # type: ignore[no-any-return]
 
-    def _pruned(self, forest: Forest, target: Target) -> Forest:
-        """The tree as it was grown."""
-        return forest
+    def _rule(self) -> Rule | None:
+        """How the tree is pruned."""
+        if self.pruning == "error":
+            limit = "c45" if self.constants == "c4.5" else "j48"
+            return ErrorBased(self.confidence, limit, self.subtree_raising)
+        return ReducedError() if self.pruning == "reduced_error" else self.pruning
+
+    def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
+        """The tree without what the rules cut."""
+        rows, rule = ready.rows, self._rule()
+        target = rows.target
+        fitted = Fitted(forest, target.layout, target.weights.unit, ready.recipe.search.criterion)
+        if self.collapse:
+            fitted = replace(fitted, forest=Collapse()(fitted))
+        if rule is None:
+            return fitted.forest
+        return rule(fitted, cases_of(rows) if rule.needs is Needs.FIT else rows.held)
 
     def __sklearn_tags__(self) -> Any:
         """One output."""

@@ -29,6 +29,7 @@ from gputree.core.schema import ALL_CODES, Cuts, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Stop
 from gputree.core.target import Target
 from gputree.engine.grow import Watch, grow
+from gputree.engine.pruning import Cases
 from gputree.engine.recipe import TABLE_BYTES, Order, Recipe
 from gputree.engine.sampling import Sampler
 from gputree.learners.inputs import read_fit, read_predict, stays_on_device
@@ -47,12 +48,16 @@ SLACK = 1.0 - 2.0**-40  # a least weight or decrease is met when only rounding i
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows that take part in a fit, their target, and the numbers that limits are made of."""
+    """The rows that take part in a fit, their target, and the numbers that limits are made of.
+
+    ``held`` are rows kept back, by which the tree is pruned.
+    """
 
     X: NDArray[Any]
     target: Target
     n_rows: int
     total_weight: int
+    held: Cases | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a fitted tree tells of itself.
+"""What a fitted tree, or a set of rules, tells of itself.
 
 The one module below `inspect` that calls up: each method imports, when it is called, the function that does its work.
 """
@@ -30,6 +30,12 @@ class Looks:
 
         return tree_html(self)
 
+    def rules(self) -> Any:
+        """The tree as a set of rules, one a leaf; see `gputree.inspect.rules.rules`."""
+        from gputree.inspect.rules import rules
+
+        return rules(self)
+
     def trees_to_dataframe(self, library: Any = None) -> Any:
         """The tree as a data frame, one row a node; see `gputree.inspect.dump.trees_to_dataframe`."""
         from gputree.inspect.dump import trees_to_dataframe
@@ -47,3 +53,19 @@ class Looks:
         from gputree.inspect.convert import to_sklearn
 
         return to_sklearn(self)
+
+
+class RuleLooks:
+    """Methods of sets of rules that show them."""
+
+    def to_frame(self: Any, library: Any = None) -> Any:
+        """The rules as a data frame, one row a rule; see `gputree.inspect.rules.rules_to_frame`."""
+        from gputree.inspect.rules import rules_to_frame
+
+        return rules_to_frame(self, library)
+
+    def dnf(self: Any, outcome: Any) -> str:
+        """When an outcome holds, as a sum of products; see `gputree.inspect.rules.dnf`."""
+        from gputree.inspect.rules import dnf
+
+        return dnf(self, outcome)

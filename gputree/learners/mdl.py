@@ -17,10 +17,9 @@ from gputree.core.description import Code, DescriptionLength, QuinlanRivest, Wal
 from gputree.core.forest import Forest, Test
 from gputree.core.message_length import MessageLength
 from gputree.core.schema import Schema
-from gputree.core.target import Target
 from gputree.engine.description import NodeBits, prune_by_length
 from gputree.engine.recipe import Recipe
-from gputree.learners.grower import Rows
+from gputree.learners.grower import Prepared, Rows
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.tasks import ClassifierTree
 
@@ -199,10 +198,11 @@ class MDLTreeClassifier(ClassifierTree):
         limits = replace(recipe.search.limits, least_met=1)
         return replace(recipe, search=replace(recipe.search, limits=limits), sampler=replace(recipe.sampler, once=True))
 
-    def _pruned(self, grown: Forest, target: Target) -> Forest:
+    def _pruned(self, grown: Forest, ready: Prepared) -> Forest:
         """From the tips up."""
         if not self.prune:
             return grown
+        target = ready.rows.target
         criterion = self._lengths(target.weights.unit)
         bits = NodeBits.grown(grown, target.layout, criterion, self.n_features_in_)
         return prune_by_length(grown, bits, criterion)

@@ -234,8 +234,8 @@ def reasons(rule: Rule, recipe: Recipe, layout: Layout, grown: Forest, kept: For
     if kept is grown:
         return found
     old = origins(kept, grown)
-    own: NDArray[np.uint8] = found[old]
-    return np.where((kept.kind == Test.LEAF) & ~leaf[old], np.uint8(PRUNED), own)
+    same = (kept.stats == grown.stats[old]).all(axis=1) & (kept.feature == grown.feature[old])
+    return np.where(kept.kind != Test.LEAF, np.uint8(INNER), np.where(same, found[old], np.uint8(PRUNED)))
 
 
 def words(rule: Rule) -> list[str]:
@@ -249,12 +249,13 @@ def bounded_by(rule: Rule) -> str:
 
 
 def origins(kept: Forest, grown: Forest) -> NDArray[np.intp]:
-    """The node of a grown forest that every node of what is left of it was, (N,)."""
+    """The node of a grown forest that every node of what is left of it was, (N,); below a raised branch, any."""
     old = [0] * kept.n_nodes
     for root, own in zip(kept.roots.tolist(), grown.roots.tolist(), strict=True):
         old[root] = own
     first, count, theirs = kept.first_child.tolist(), kept.n_children.tolist(), grown.first_child.tolist()
     for node, size in enumerate(count):
         if size:
-            old[first[node] : first[node] + size] = range(theirs[old[node]], theirs[old[node]] + size)
-    return np.array(old, np.intp)
+            at = theirs[min(old[node], grown.n_nodes - 1)]
+            old[first[node] : first[node] + size] = range(max(at, 0), max(at, 0) + size)
+    return np.minimum(np.array(old, np.intp), grown.n_nodes - 1)

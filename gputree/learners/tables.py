@@ -256,12 +256,21 @@ def read_column(column: Series, feature: Feature) -> NDArray[Any]:
         return np.full(missing.size, np.nan, np.float32)
     if feature.kind == Kind.NUMERIC:
         return numbers(column, missing, feature.name)
-    known = [v for v, gone in zip(cells(column), missing, strict=True) if not gone]
+    number = {value: float(i) for i, value in enumerate(feature.categories)}
+    typed = isinstance(column.dtype, nw.Categorical | nw.Enum)  # few values: they are looked up, not the cells
+    held = column.drop_nulls() if typed else None
+    known = (
+        [v for v, gone in zip(cells(column), missing, strict=True) if not gone]
+        if held is None
+        else cells(held.unique())
+    )
     if feature.categories:
         refuse_other_kind(known, feature)
-    number = {value: float(i) for i, value in enumerate(feature.categories)}
+    found: Any = [number.get(v, UNKNOWN) for v in known]
+    if held is not None:
+        found = held.replace_strict(known, found, return_dtype=nw.Float64()).to_numpy()
     result = np.full(missing.size, np.nan)
-    result[~missing] = [number.get(v, UNKNOWN) for v in known]
+    result[~missing] = found
     return result
 
 

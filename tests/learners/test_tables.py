@@ -8,6 +8,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,8 +17,9 @@ import pytest
 from numpy.typing import NDArray
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree.core.schema import Feature, Kind
 from gputree.learners.frames import as_frame
-from gputree.learners.tables import read_matrix, read_schema
+from gputree.learners.tables import UNKNOWN, read_column, read_matrix, read_schema
 
 NAN = float("nan")
 NUMBERS = [1.0, NAN, 3.0, 2.0]
@@ -280,3 +282,31 @@ def test_categories_that_are_listed() -> None:
     array = DecisionTreeClassifier(categories={1: [9, 7, 5]}).fit(plain(), Y)
     assert array.schema_.features[1].categories == (9, 7, 5)
     assert array.predict(plain()).tolist() == Y
+
+
+CELLS = ["b", None, "a", "c d", "", "a", None, "b"]
+TYPED: dict[str, Any] = {
+    "pandas": lambda: pd.Series(pd.Categorical(CELLS)),
+    "pandas, ordered": lambda: pd.Series(pd.Categorical(CELLS, categories=["c d", "b", "", "a"], ordered=True)),
+    "pandas, arrow": lambda: pd.Series(CELLS, dtype=pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))),
+    "polars": lambda: pl.Series(CELLS, dtype=pl.Categorical),
+    "polars, enum": lambda: pl.Series(CELLS, dtype=pl.Enum(["", "a", "b", "c d"])),
+    "pyarrow": lambda: pa.chunked_array([pa.array(CELLS).dictionary_encode()]),
+}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+@pytest.mark.parametrize("rows", [slice(0, 8), slice(1, 2), slice(0, 1)], ids=str)
+def test_columns_of_categories_read_as_their_cells(kind: str, rows: slice) -> None:
+    """By value, whatever the numbers of their own type; "" is a category that was not declared."""
+    column = nw.from_native(TYPED[kind](), series_only=True)[rows]
+    number = {"a": 0.0, "b": 1.0, "c d": 2.0, "": UNKNOWN, None: np.nan}
+    found = read_column(column, Feature("c", Kind.CATEGORICAL, ("a", "b", "c d")))
+    np.testing.assert_array_equal(found, [number[cell] for cell in CELLS[rows]])
+
+
+def test_numbers_and_booleans_that_are_categories_read_as_their_cells() -> None:
+    for cells, categories in (([3, 1, 2, 3], (1, 2)), ([True, False, True, True], (False, True))):
+        column = nw.from_native(pd.Series(pd.Categorical(cells)), series_only=True)
+        want = [float(categories.index(cell)) if cell in categories else UNKNOWN for cell in cells]
+        assert read_column(column, Feature("c", Kind.CATEGORICAL, categories)).tolist() == want

@@ -2,9 +2,10 @@
 
 from gputree.engine.pruning.path import Path, cost_complexity_path, prune
 from gputree.engine.pruning.records import Cases, Fitted
-from gputree.engine.pruning.rules import Collapse, CostComplexity, ErrorBased, Needs, ReducedError, Rule
+from gputree.engine.pruning.rules import RULES, Collapse, CostComplexity, ErrorBased, Needs, ReducedError, Rule
 
 __all__ = [
+    "RULES",
     "Cases",
     "Collapse",
     "CostComplexity",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,23 +32,27 @@ class Needs(Enum):
     VALIDATION = "validation rows, which the fit has not seen"
 
 
-class Rule(Protocol):
-    """What a pruner is: a function from a fitted forest to the forest that is left."""
+class Rule(ABC):
+    """What a pruner is: a function from a fitted forest to the forest that is left.
+
+    ``of_classes``: whether it counts errors of one output of classes.
+    """
+
+    __slots__ = ()
+    of_classes: ClassVar[bool] = False
 
     @property
+    @abstractmethod
     def needs(self) -> Needs:
         """The rows that it asks for."""
 
-    @property
-    def of_classes(self) -> bool:
-        """Whether it counts errors of one output of classes."""
-
+    @abstractmethod
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left; the arrays of the given one stay as they are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Collapse:
+class Collapse(Rule):
     """Make a leaf of what does not save a training error: what C4.5 does to every branch that it has grown.
 
     From the leaves up, a test becomes a leaf unless its branches make at least 0.001 errors less on the rows of the fit
@@ -77,7 +81,7 @@ class Collapse:
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorBased:
+class ErrorBased(Rule):
     """C4.5's pruning: by the errors that are to be expected, from an upper limit of those made in the fit.
 
     From the leaves up, a test becomes a leaf if that is expected to make at most 0.1 errors more than its branches, and
@@ -138,8 +142,8 @@ class ErrorBased:
 
     def expected(self) -> Limit:
         """Errors to be expected of leaves."""
-        added = partial(ADDED[self.limit], cf=float(self.cf))
-        return lambda total, wrong: wrong + added(total, wrong)
+        added, cf = ADDED[self.limit], float(self.cf)
+        return lambda total, wrong: wrong + added(total, wrong, cf)
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
@@ -150,7 +154,7 @@ class ErrorBased:
 
 
 @dataclass(frozen=True, slots=True)
-class ReducedError:
+class ReducedError(Rule):
     """Cut what does no good on rows that the fit has not seen.
 
     The error of a node is the weight of the validation rows that its class is wrong for; for numbers, the sum of their
@@ -184,7 +188,6 @@ class ReducedError:
     strict: bool = False
     greedy: bool = False
     needs: ClassVar[Needs] = Needs.VALIDATION
-    of_classes: ClassVar[bool] = False
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
@@ -195,7 +198,7 @@ class ReducedError:
 
 
 @dataclass(frozen=True, slots=True)
-class CostComplexity:
+class CostComplexity(Rule):
     """Minimal cost-complexity pruning: the smallest subtree of least impurity + alpha * leaves.
 
     Parameters
@@ -224,7 +227,6 @@ class CostComplexity:
 
     alpha: float
     needs: ClassVar[Needs] = Needs.NO_ROWS
-    of_classes: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.alpha, Real) or not 0.0 <= self.alpha < np.inf:
@@ -235,6 +237,9 @@ class CostComplexity:
         forest, weight = fitted.forest, fitted.layout.weight
         trees = [forest.tree(t) for t in range(forest.roots.size)]
         return joined([prune(tree, weight(tree.stats.T), float(self.alpha)) for tree in trees])
+
+
+RULES = {rule.__name__: rule for rule in (Collapse, ErrorBased, ReducedError, CostComplexity)}
 
 
 def row_errors(fitted: Fitted, cases: Cases) -> NDArray[np.float64]:

@@ -1,0 +1,270 @@
+"""Which rules of a set are worth their bits, in what order they stand, and what holds where none does.
+
+May import core. Everything here follows Quinlan (1993), "C4.5: Programs for Machine Learning", chapter 5, as revised in
+1994 and 1995 (Quinlan, 1995, "MDL and categorical theories (continued)", ICML).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from gputree.core.conditions import Condition, Interval
+from gputree.core.keys import Stream, draw, mix, unit
+from gputree.core.schema import Kind
+from gputree.engine.rule_pruning import Bits, RuleCases, as_bits, size
+
+ALL_SUBSETS = 10  # rules of a class of which all subsets are tried
+STARTS = 11  # of a search among more
+REDUNDANCY = 0.5  # a theory has other wordings that say the same
+IMPOSSIBLE = 1e6
+WORDS = 1024  # of all subsets at a time
+HOPELESS = 0.7  # a rule of a larger error never fires
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A rule in the making: conditions (not yet one a column), class, rows that meet it, and pessimistic error."""
+
+    conditions: tuple[Condition, ...]
+    label: int
+    met: Bits
+    error: float
+
+
+def condition_bits(cases: RuleCases) -> Callable[[Condition], float]:
+    """What a condition costs: which column, and which of its tests."""
+    branch = {feature.name: column_bits(cases, i) for i, feature in enumerate(cases.features)}
+    total = sum(branch.values())
+    share = [b / total for b in branch.values() if b > 0] if total else []
+    column = -sum(p * np.log2(p) for p in share)
+    categories = {feature.name: len(feature.categories) for feature in cases.features}
+
+    def bits(condition: Condition) -> float:
+        several = not isinstance(condition, Interval) and (len(condition.values) != 1 or condition.others)
+        return float(column + (categories[condition.name] if several else branch[condition.name]))
+
+    return bits
+
+
+def column_bits(cases: RuleCases, i: int) -> float:
+    """Bits of a test of column i: the entropy of its values, or half of what it takes to name a cut, and its side."""
+    x = cases.X[:, i]
+    _, counts = np.unique(x[~np.isnan(x)], return_counts=True)
+    if cases.features[i].kind == Kind.NUMERIC:
+        return 1.0 + float(np.log2(max(counts.size, 1))) / 2.0
+    p = counts / cases.n
+    return float(-(p * np.log2(p)).sum())
+
+
+def log2_factorial(n: Any) -> NDArray[np.float64]:
+    """log2(n!), of one number or of many."""
+    bits: NDArray[np.float64] = gammaln(np.asarray(n, np.float64) + 1.0) / np.log(2.0)
+    return bits
+
+
+def rule_bits(conditions: Sequence[Condition], bits: Callable[[Condition], float]) -> float:
+    """Bits of one rule, whose conditions may stand in any order."""
+    c = len(conditions)
+    return sum(map(bits, conditions)) + float(np.log2(c) - log2_factorial(c))
+
+
+def biased_bits(n: NDArray[np.float64], e: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bits that tell which e of n cases are exceptions where so many are expected, all (k,)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = expected / n
+        found = -np.where(e > 0, e * np.log2(p), 0.0) - np.where(n > e, (n - e) * np.log2(1.0 - p), 0.0)
+    found = np.where(expected < 1e-6, np.where(e == 0, 0.0, IMPOSSIBLE), found)
+    return np.where(expected >= n, np.where(e == n, 0.0, IMPOSSIBLE), found)
+
+
+def exception_bits(
+    n: int, fired: NDArray[np.int64], wrong: NDArray[np.int64], lost: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Bits of the errors of rules for a class, (k,): cases that they fire for, wrongly so, and those that they miss."""
+    f, fp, fn = (a.astype(np.float64) for a in (fired, wrong, lost))
+    half = 0.5 * (fp + fn)
+    many = biased_bits(f, fp, half) + biased_bits(n - f, fn, fn)
+    few = biased_bits(f, fp, fp) + biased_bits(n - f, fn, half)
+    bits: NDArray[np.float64] = np.log2(n) + np.where(f > n / 2, many, few)
+    return bits
+
+
+def worthwhile(
+    rules: Sequence[Candidate], own: Bits, cases: RuleCases, cost: NDArray[np.float64], key: int
+) -> list[int]:
+    """The rules of one class that say the most with the fewest bits.
+
+    Parameters
+    ----------
+    rules : sequence of Candidate
+        All for one class.
+    own : bits (words,)
+        The rows of the class.
+    cases : RuleCases
+        The training rows.
+    cost : float64 array (r,)
+        Bits of each rule.
+    key : int
+        Of the draws of a search among more than ten rules.
+    """
+    met, n = np.stack([rule.met for rule in rules]), Size(cases.n, int(size(own)))
+    if len(rules) <= ALL_SUBSETS:
+        flags = np.arange(2 ** len(rules))[:, None] >> np.arange(len(rules)) & 1
+        order = np.argsort(flags.sum(axis=1), kind="stable")
+        fired, right = subset_counts(met, own)
+        value = total_bits(flags @ cost, flags.sum(axis=1), fired, right, n)
+        best = order[value[order].argmin()]
+        return np.flatnonzero(flags[best]).tolist()
+    subset, best, chosen = Subset(met, own, cost, n), np.inf, np.zeros(len(rules), bool)
+    for s in range(STARTS):
+        subset.start(unit(draw(mix(key, s), Stream.SHUFFLE, np.arange(len(rules)))) < s / (STARTS - 1))
+        bits = subset.descend()
+        if bits < best:
+            best, chosen = bits, subset.chosen
+    return [int(i) for i in np.flatnonzero(chosen)]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Numbers of cases, and of those of the class."""
+
+    cases: int
+    own: int
+
+
+def total_bits(
+    cost: NDArray[np.float64],
+    rules: NDArray[np.int64],
+    fired: NDArray[np.int64],
+    right: NDArray[np.int64],
+    n: Size,
+) -> NDArray[np.float64]:
+    """Bits of subsets (k,) of rules and of their exceptions, from the sums of their costs and their numbers."""
+    theory: NDArray[np.float64] = REDUNDANCY * (cost - log2_factorial(rules))
+    return theory + exception_bits(n.cases, fired, fired - right, n.own - right)
+
+
+def subset_counts(met: Bits, own: Bits) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of every subset of rules (r, words), by its bits: the rows that meet one of them, and those of the class."""
+    counts = np.zeros((2, 2 ** len(met)), np.int64)
+    for start in range(0, met.shape[1], WORDS):
+        part, mine = met[:, start : start + WORDS], own[start : start + WORDS]
+        union = np.zeros((1, part.shape[1]), np.uint64)
+        for rule in part:
+            union = np.concatenate([union, union | rule])
+        counts += size(union), size(union & mine)
+    return counts[0], counts[1]
+
+
+class Subset:
+    """A choice among the rules of a class, and what it would be after each rule is added or dropped.
+
+    ``met`` (r, words) are the rows of the rules, ``own`` (words,) those of the class. ``change`` i8 (r, 2) is by how
+    many rows, and rows of the class, the choice covers more or fewer when a rule is added or dropped.
+    """
+
+    def __init__(self, met: Bits, own: Bits, cost: NDArray[np.float64], n: Size) -> None:
+        self.met, self.own, self.cost, self.n = met, own, cost, n
+        self.start(np.zeros(len(met), bool))
+
+    def start(self, chosen: NDArray[np.bool_]) -> None:
+        """Begin with these rules (r,)."""
+        self.chosen = chosen.copy()
+        self.times = sum((rows_of(rule) for rule in self.met[chosen]), np.zeros(self.own.size * 64, np.int32))
+        self.once, self.none = as_bits(self.times == 1), as_bits(self.times == 0)
+        self.change = self.affected(self.met, slice(None), self.chosen)
+        self.covered = np.array([size(~self.none), size(~self.none & self.own)])
+
+    def affected(self, met: Bits, words: Any, chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Of rules, the rows among some words that they alone cover, or would newly cover; and those of the class."""
+        rows = met & np.where(chosen[:, None], self.once[words], self.none[words])
+        return np.stack([size(rows), size(rows & self.own[words])], axis=1)
+
+    def toggle(self, i: int) -> None:
+        """Add or drop a rule; only words in which rows change are counted again."""
+        sign = -1 if self.chosen[i] else 1
+        self.covered += sign * self.change[i]
+        self.times += sign * rows_of(self.met[i])
+        once, none = as_bits(self.times == 1), as_bits(self.times == 0)
+        words = np.flatnonzero((once ^ self.once) | (none ^ self.none))
+        part = self.met[:, words]
+        self.change -= self.affected(part, words, self.chosen)
+        self.once, self.none = once, none
+        self.change += self.affected(part, words, self.chosen)
+        self.chosen[i] = ~self.chosen[i]
+        self.change[i] = self.affected(self.met[[i]], slice(None), self.chosen[[i]])[0]
+
+    def bits(self) -> NDArray[np.float64]:
+        """Bits of the choice after each rule is added or dropped, and last as it is (r + 1,)."""
+        sign = np.append(np.where(self.chosen, -1, 1), 0)
+        counts = np.append(self.change, [[0, 0]], axis=0) * sign[:, None] + self.covered
+        cost = np.append(self.cost, 0.0) * sign + float(self.cost[self.chosen].sum())
+        return total_bits(cost, sign + int(self.chosen.sum()), counts[:, 0], counts[:, 1], self.n)
+
+    def descend(self) -> float:
+        """Add or drop the rule that saves the most bits, the first among equals, while some one saves any."""
+        while True:
+            *value, now = self.bits().tolist()
+            step = int(np.argmin(value))
+            if not value[step] < now:
+                return float(now)
+            self.toggle(step)
+
+
+def rows_of(bits: Bits) -> NDArray[np.int32]:
+    """The rows of a set (words,) as ones (rows,)."""
+    return np.unpackbits(bits.view(np.uint8)).astype(np.int32)
+
+
+def in_order(rules: Sequence[Candidate], cases: RuleCases) -> list[Candidate]:
+    """Class by class, that whose rules are wrong on the fewest rows left comes next; inside by pessimistic error."""
+    classes = cases.classes()
+    left = np.full(classes.shape[1], ~np.uint64(0))
+    groups = {c: [rule for rule in rules if rule.label == c] for c in sorted({rule.label for rule in rules})}
+    covered = {c: np.bitwise_or.reduce([rule.met for rule in own]) for c, own in groups.items()}
+    found: list[Candidate] = []
+    while groups:
+        wrong = {c: int(size(covered[c] & left & ~classes[c])) for c in groups}
+        best = min(wrong, key=lambda c: wrong[c])
+        found += sorted(groups.pop(best), key=lambda rule: rule.error)
+        left &= ~covered[best]
+    return found
+
+
+def default_label(rules: Sequence[Candidate], cases: RuleCases) -> int:
+    """The class of most rows that meet no rule; among equals the more frequent one, then the first."""
+    classes = cases.classes()
+    covered = np.zeros(classes.shape[1], np.uint64)
+    for rule in rules:
+        covered |= rule.met
+    left, every = size(classes & ~covered).tolist(), size(classes).tolist()
+    return max(range(len(every)), key=lambda c: (left[c], every[c], -c))
+
+
+def polished(rules: Sequence[Candidate], default: int, cases: RuleCases, margin: int = 1) -> list[Candidate]:
+    """The ordered list without rules in whose place what follows them would be right on so many rows more, or more."""
+    kept = [rule for rule in rules if rule.error <= HOPELESS]
+    classes = cases.classes()
+    while True:
+        worse = next((i for i in range(len(kept)) if lost_by(kept, i, default, classes) >= margin), None)
+        if worse is None:
+            return kept
+        del kept[worse]
+
+
+def lost_by(rules: Sequence[Candidate], i: int, default: int, classes: Bits) -> int:
+    """On how many rows more than rule i the next rule that holds, or the default, is right, of those that i decides."""
+    mine = rules[i].met.copy()
+    for rule in rules[:i]:
+        mine &= ~rule.met
+    right, left, instead = int(size(mine & classes[rules[i].label])), mine, 0
+    for rule in rules[i + 1 :]:
+        instead += int(size(left & rule.met & classes[rule.label]))
+        left = left & ~rule.met
+    return instead + int(size(left & classes[default])) - right

@@ -1,0 +1,393 @@
+"""Sets of rules: what they predict, how they do, and their text. May import everything below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gputree.core.rule_bits import RuleBits
+from gputree.core.rule_parser import Parser
+from gputree.core.rule_words import facts_text, literal, word, wrapped
+from gputree.core.rules import Rule, as_number, facts_of, labels_of, type_of
+from gputree.core.schema import Feature, Kind
+from gputree.learners.labels import as_columns
+from gputree.learners.looks import RuleLooks
+from gputree.learners.rule_reading import blocks, matrix_of
+from gputree.learners.tasks import checked_weight
+
+
+@dataclass(frozen=True)
+class RuleSet(RuleLooks):
+    """Rules in order, and what they were made from.
+
+    Two sets are equal if all their parts are. `predict` reads only the columns that some rule asks for; of a frame it
+    takes them by name, whatever else the frame holds.
+
+    Parameters
+    ----------
+    rules : tuple of Rule
+        In order.
+    features : tuple of Feature
+        The columns of the table, in order.
+    default : Rule, optional
+        Without conditions: what holds where no rule does.
+    classes : tuple, optional
+        The labels in order; None where rules predict numbers.
+    dtype : str, optional
+        NumPy type of the labels, such as ``"<U3"``; by default that of an array of them.
+    weight : float, optional
+        Weight of the training rows.
+    shares : tuple of float, optional
+        Shares of the classes in it.
+    conflict : {"first", "vote"}
+        What decides where several rules hold: "first" the first of them; "vote" the class whose rules have the largest
+        sum of confidences, the first among equals.
+
+    References
+    ----------
+    Quinlan (1993), "C4.5: Programs for Machine Learning", chapter 5, for the ordered list; the weighted votes are those
+    of C5.0.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from gputree import RuleSet
+    >>> rules = RuleSet.from_text("if (Work=True) then stay in if (Outlook=Rainy) then cinema else go out")
+    >>> rules.predict(pd.DataFrame({"Work": [False, True], "Outlook": ["Rainy", "Sunny"]}))
+    array(['cinema', 'stay in'], dtype='<U7')
+    >>> print(rules)
+    column Work in {True}
+    column Outlook in {Rainy}
+    class "<U7" in {cinema, go out, stay in}
+    conflict first
+    <BLANKLINE>
+    if (Work=True) then stay in
+    if (Outlook=Rainy) then cinema
+    else go out
+    """
+
+    rules: tuple[Rule, ...]
+    features: tuple[Feature, ...]
+    default: Rule | None = None
+    classes: tuple[Any, ...] | None = None
+    dtype: str = ""
+    weight: float | None = None
+    shares: tuple[float, ...] = ()
+    conflict: str = "first"
+
+    def __post_init__(self) -> None:
+        if self.conflict not in ("first", "vote") or (self.conflict == "vote" and self.classes is None):
+            allowed = "'first'" if self.classes is None else "'first' or 'vote'"
+            raise ValueError(f"conflict={self.conflict!r} must be {allowed} for these rules")
+        if self.conflict == "vote" and any(rule.confidence is None for rule in self.rules):
+            raise ValueError("conflict='vote' needs the confidence of every rule; RuleSet.measured(X, y) finds it")
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self.rules)
+
+    def __str__(self) -> str:
+        return self.to_text().rstrip("\n")
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels (n_classes,) in order."""
+        if self.classes is None:
+            raise ValueError("these rules predict numbers, and have no classes")
+        labels = np.empty(len(self.classes), object)
+        labels[:] = self.classes
+        return labels.astype(self.dtype or type_of(self.classes))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """What the rules say of every row.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            As for `predict` of a tree.
+
+        Returns
+        -------
+        array (n_rows,)
+            Labels, or float64.
+
+        Raises
+        ------
+        ValueError
+            If a row meets no rule and there is no default; if X lacks a column.
+        """
+        return self._labels(self._read(X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class shares of every row, float64 (n_rows, n_classes).
+
+        Of the rule that decides, among its training rows (all for its own class where they are not known); of votes,
+        the sums of confidences.
+
+        Raises
+        ------
+        ValueError
+            If the rules predict numbers; if a row meets no rule and there is no default.
+        """
+        return self._shares(self._read(X))
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """The first rule that every row meets, int64 (n_rows,); -1 for the default."""
+        return self._first(self._read(X))
+
+    def matches(self, X: Any) -> NDArray[np.bool_]:
+        """Whether rows meet the rules, bool (n_rows, n_rules)."""
+        return np.concatenate([np.zeros((0, len(self)), bool), *map(self._bits.met, blocks(self._read(X)))])
+
+    def conflicts(self, X: Any) -> NDArray[np.bool_]:
+        """Rows that meet rules of different outcomes, bool (n_rows,)."""
+        outcomes = [rule.outcome for rule in self.rules]
+        groups = {outcome: [o == outcome for o in outcomes] for outcome in outcomes}
+        found = [np.zeros(0, bool)]
+        for block in blocks(self._read(X)):
+            met = self._bits.met(block)
+            found.append(sum((met[:, own].any(axis=1).astype(int) for own in groups.values()), np.zeros(len(met))) > 1)
+        return np.concatenate(found)
+
+    @property
+    def coverage(self) -> NDArray[np.float64]:
+        """Share of the training weight that meets each rule, float64 (n_rules,); NaN where that is not known."""
+        return numbers_of(rule.weight for rule in self.rules) / (np.nan if self.weight is None else self.weight)
+
+    @property
+    def support(self) -> NDArray[np.float64]:
+        """Share of the training weight that meets each rule and has its class, float64 (n_rules,)."""
+        return self.coverage * numbers_of(self._share_of(rule, rule.shares) for rule in self.rules)
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """How likely each rule is to be right, float64 (n_rules,); NaN where that is not known."""
+        return numbers_of(rule.confidence for rule in self.rules)
+
+    @property
+    def lift(self) -> NDArray[np.float64]:
+        """Confidence of each rule over the share of its class in the training weight, float64 (n_rules,)."""
+        prior = numbers_of(self._share_of(rule, self.shares) for rule in self.rules)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.confidence / prior
+
+    def of(self, outcome: Any) -> RuleSet:
+        """The rules with this outcome, in order, and no default: together they say when it holds."""
+        return replace(self, rules=tuple(rule for rule in self.rules if rule.outcome == outcome), default=None)
+
+    def measured(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> RuleSet:
+        """The same rules with weights, shares and confidences from these rows.
+
+        Parameters
+        ----------
+        X : array-like or frame of shape (n_rows, n_features)
+            As for `predict`.
+        y : array-like of shape (n_rows,)
+            Labels among ``classes``, or numbers.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        RuleSet
+            Every rule over all rows that meet it, the default over those that meet none; the confidence is the share of
+            the rule's class. Numbers: the weights alone.
+        """
+        matrix = self._read(X)
+        (column,) = as_columns(y, matrix.shape[0])
+        member = np.ones((column.size, 1)) if self.classes is None else self._members(column)
+        weight = checked_weight(sample_weight, column)
+        sums = self._sums(matrix, member if weight is None else member * weight[:, None])
+        total = sums.sum(axis=1).tolist()
+        shares = [tuple((own / n).tolist()) if self.classes and n else () for own, n in zip(sums, total, strict=True)]
+
+        def counted(rule: Rule, i: int) -> Rule:
+            return replace(rule, weight=total[i], shares=shares[i], confidence=self._share_of(rule, shares[i]))
+
+        rules = tuple(counted(rule, i) for i, rule in enumerate(self.rules))
+        default = counted(self.default, -2) if self.default else None
+        return replace(self, rules=rules, default=default, weight=total[-1], shares=shares[-1])
+
+    def to_text(self, width: int | None = None) -> str:
+        """The set as text, from which `from_text` makes an equal one.
+
+        Parameters
+        ----------
+        width : int, optional
+            Break lines that are wider, where blanks allow it.
+
+        Raises
+        ------
+        TypeError
+            If a label or category is neither text nor a number nor a boolean.
+        """
+        rules = [f"{rule}{facts_text(facts_of(rule))}" for rule in self.rules]
+        if self.default is not None:
+            rules.append(f"else {literal(self.default.outcome)}{facts_text(facts_of(self.default))}")
+        lines = [*self._header(), "", *rules]
+        return "".join(f"{part}\n" for line in lines for part in (wrapped(line, width) if width and line else [line]))
+
+    @classmethod
+    def from_text(cls, text: str) -> RuleSet:
+        """The set that a text describes, see `gputree.core.rule_parser.Parser` for the grammar.
+
+        Parameters
+        ----------
+        text : str
+            What `to_text` wrote, or rules alone: columns, categories and classes are then those that they name.
+
+        Raises
+        ------
+        ValueError
+            If it is no such text; the message has the line and the column, what stands there and what is wanted.
+        """
+        found = Parser(text).parse()
+        outcomes = [rule.outcome for rule in (*found.rules, *([found.default] if found.default else []))]
+        numbers = found.numbers or (not found.target and all(type(outcome) is float for outcome in outcomes))
+        dtype, classes = found.target or ("", None if numbers else labels_of(outcomes))
+        return cls(
+            tuple(as_number(rule) for rule in found.rules) if numbers else tuple(found.rules),
+            tuple(found.columns.values()),
+            as_number(found.default) if numbers and found.default else found.default,
+            classes,
+            dtype or ("" if classes is None else type_of(classes)),
+            found.facts.get("weight"),
+            found.facts.get("shares", ()),
+            found.conflict,
+        )
+
+    def _header(self) -> Iterator[str]:
+        """What stands above the rules."""
+        for feature in self.features:
+            values = ", ".join(map(literal, feature.categories))
+            yield f"column {word(feature.name)}" + (f" in {{{values}}}" if feature.kind == Kind.CATEGORICAL else "")
+        facts = facts_text([("weight", self.weight), ("shares", self.shares)])
+        if self.classes is None:
+            yield f"number{facts}"
+        else:
+            yield f"class {word(self.dtype)} in {{{', '.join(map(literal, self.classes))}}}{facts}"
+        yield f"conflict {self.conflict}"
+
+    @cached_property
+    def _asked(self) -> tuple[int, ...]:
+        """Numbers of the columns that some rule asks for."""
+        names = {condition.name for rule in self.rules for condition in rule.conditions}
+        return tuple(i for i, feature in enumerate(self.features) if feature.name in names)
+
+    @cached_property
+    def _bits(self) -> RuleBits:
+        """The rules as `_blocks` needs them."""
+        return RuleBits.of([rule.conditions for rule in self.rules], [self.features[i] for i in self._asked])
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        """Label -> its number."""
+        return {label: i for i, label in enumerate(self.classes or ())}
+
+    def _read(self, X: Any) -> Any:
+        """The columns that rules ask for, f4/f8 (n, asked), dense or csr."""
+        return matrix_of(X, self.features, self._asked)
+
+    def _labels(self, matrix: Any) -> NDArray[Any]:
+        """What `predict` returns, of the columns that rules ask for."""
+        if self.conflict == "vote":
+            best: NDArray[Any] = self.classes_[self._shares(matrix).argmax(axis=1)]
+            return best
+        labels: NDArray[Any] = self._outcomes()[self._decided(matrix)]
+        return labels
+
+    def _first(self, matrix: Any) -> NDArray[np.int64]:
+        """What `apply` returns, of the columns that rules ask for."""
+        return np.concatenate([np.zeros(0, np.int64), *map(self._bits.first, blocks(matrix))])
+
+    def _decided(self, matrix: Any) -> NDArray[np.int64]:
+        """The rule that decides of every row; -1 for the default, if there is one."""
+        found = self._first(matrix)
+        self._need_default(found < 0)
+        return found
+
+    def _need_default(self, rows: NDArray[np.bool_]) -> None:
+        """Refuse rows without a rule where there is no default."""
+        if self.default is None and rows.any():
+            raise ValueError(
+                f"row {int(rows.argmax())} meets no rule, and the set has no default; add one: a text of rules may end "
+                "with `else` and an outcome"
+            )
+
+    def _outcomes(self) -> NDArray[Any]:
+        """Outcomes of the rules and of the default at the end."""
+        rules = [*self.rules, *([self.default] if self.default else [])]
+        if self.classes is None:
+            return np.array([rule.outcome for rule in rules], np.float64)
+        labels: NDArray[Any] = self.classes_[np.array([self._places[rule.outcome] for rule in rules], np.intp)]
+        return labels
+
+    def _class_shares(self, rule: Rule) -> NDArray[np.float64]:
+        """Class shares of a rule, all for its own class where they are not known."""
+        if rule.shares:
+            return np.array(rule.shares)
+        own: NDArray[np.float64] = np.eye(len(self._places))[self._places[rule.outcome]]
+        return own
+
+    def _shares(self, matrix: Any) -> NDArray[np.float64]:
+        """What `predict_proba` returns, of the columns that rules ask for."""
+        if self.classes is None:
+            raise ValueError("these rules predict numbers, and have no classes; call predict")
+        if self.conflict == "vote":
+            return np.concatenate([np.zeros((0, len(self.classes))), *map(self._votes, blocks(matrix))])
+        rules = [*self.rules, *([self.default] if self.default else [])]
+        table = np.array([self._class_shares(rule) for rule in rules]).reshape(len(rules), len(self.classes))
+        shares: NDArray[np.float64] = table[self._decided(matrix)]
+        return shares
+
+    def _votes(self, block: NDArray[Any]) -> NDArray[np.float64]:
+        """Shares of the votes of some rows, added in the order of the rules."""
+        met = np.ascontiguousarray(self._bits.met(block).T)
+        votes = np.zeros((len(self._places), len(block)))
+        for rule, own in zip(self.rules, met, strict=True):
+            votes[self._places[rule.outcome]] += own * float(rule.confidence or 0.0)
+        none: NDArray[np.bool_] = votes.max(axis=0, initial=0.0) == 0
+        self._need_default(none)
+        if self.default is not None:
+            votes[:, none] = self._class_shares(self.default)[:, None]
+        shares: NDArray[np.float64] = (votes / votes.sum(axis=0)).T
+        return shares
+
+    def _members(self, labels: NDArray[Any]) -> NDArray[np.float64]:
+        """Ones where rows (n,) are of classes, f8 (n, n_classes)."""
+        odd = next((label for label in labels.tolist() if label not in self._places), None)
+        if odd is not None:
+            known = ", ".join(map(repr, self.classes or ()))
+            raise ValueError(f"y holds {odd!r}, which is none of the classes {known}; leave such rows out")
+        numbers = np.array([self._places[label] for label in labels.tolist()], np.intp)
+        return np.eye(len(self._places))[numbers]
+
+    def _sums(self, matrix: Any, member: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights by class (n, k) of the rows of each rule, of no rule, and of all: f8 (n_rules + 2, k)."""
+        sums, start = np.zeros((len(self) + 2, member.shape[1])), 0
+        for block in blocks(matrix):
+            met, own = self._bits.met(block), member[start : start + len(block)]
+            inside = np.column_stack([met, ~met.any(axis=1), np.ones(len(met), bool)])
+            sums += inside.T.astype(np.float64) @ own
+            start += len(block)
+        return sums
+
+    def _share_of(self, rule: Rule, shares: tuple[float, ...]) -> float | None:
+        """The share of a rule's class, if shares are known."""
+        return shares[self._places[rule.outcome]] if shares else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle keeps: nothing that follows from the rest."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+def numbers_of(values: Any) -> NDArray[np.float64]:
+    """Numbers (n,), NaN for None."""
+    return np.array([np.nan if value is None else value for value in values], np.float64)

@@ -1,0 +1,181 @@
+"""Sets of rules: predictions, votes, measures, frames of every kind."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+
+from gputree import DecisionTreeClassifier, RuleSet
+from gputree.core.conditions import Interval
+from gputree.core.rules import Rule
+from gputree.core.schema import Feature
+
+GOING_OUT = """
+column Work in {False, True}
+column Outlook in {Overcast, Rainy, Sunny}
+column wind
+class "<U7" in {cinema, go out, stay in}
+conflict first
+
+if (Work=True) then stay in [weight 4.0, confidence 0.9]
+if (Outlook=Rainy) and (wind>3.0 or missing) then cinema [weight 2.0, confidence 0.5]
+if (Outlook not in {Sunny} or missing) then stay in [confidence 0.25]
+else go out
+"""
+TABLE = {
+    "Work": [True, False, False, False, False, False],
+    "Outlook": ["Sunny", "Rainy", "Rainy", "Rainy", None, "Hail"],
+    "wind": [1.0, 3.5, 2.0, None, 9.0, 9.0],
+}
+ANSWERS = ["stay in", "cinema", "stay in", "cinema", "stay in", "stay in"]
+FRAMES: dict[str, Any] = {
+    "pandas": lambda: pd.DataFrame(TABLE),
+    "pandas, categories": lambda: pd.DataFrame(TABLE).astype({"Outlook": "category"}),
+    "polars": lambda: pl.DataFrame(TABLE),
+    "polars, categories": lambda: pl.DataFrame(TABLE).with_columns(pl.col("Outlook").cast(pl.Categorical)),
+    "pyarrow": lambda: pa.table(TABLE),
+    "array": lambda: pd.DataFrame(TABLE).to_numpy(object),
+}
+
+
+def going_out(conflict: str = "first") -> RuleSet:
+    return RuleSet.from_text(GOING_OUT.replace("conflict first", f"conflict {conflict}"))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_the_first_rule_decides_in_every_kind_of_table(kind: str) -> None:
+    """By hand: unknown weather is not sunny, no wind given is enough, missing weather meets the third rule."""
+    found = going_out()
+    X = FRAMES[kind]()
+    assert found.predict(X).tolist() == ANSWERS
+    assert found.predict(X).dtype == np.dtype("<U7")
+    assert found.apply(X).tolist() == [0, 1, 2, 1, 2, 2]
+    assert found.matches(X).tolist() == [
+        [True, False, False],
+        [False, True, True],
+        [False, False, True],
+        [False, True, True],
+        [False, False, True],
+        [False, False, True],
+    ]
+    assert found.conflicts(X).tolist() == [False, True, False, True, False, False]
+
+
+def test_votes_are_weighted_by_confidence() -> None:
+    """In rows 1 and 3 cinema has .5 and staying in .25; without a rule the default decides."""
+    found, X = going_out("vote"), pd.DataFrame(TABLE)
+    assert found.predict(X).tolist() == ANSWERS
+    np.testing.assert_allclose(found.predict_proba(X)[1], [2 / 3, 0, 1 / 3])
+    sunny = pd.DataFrame({"Work": [False], "Outlook": ["Sunny"], "wind": [0.0]})
+    assert found.predict(sunny).tolist() == ["go out"]
+    assert found.predict_proba(sunny).tolist() == [[0, 1, 0]]
+    other = RuleSet.from_text(GOING_OUT.replace("conflict first", "conflict vote").replace("0.5]", "0.2]"))
+    assert other.predict(X).tolist() == ["stay in"] * 6
+
+
+def test_only_the_columns_that_rules_ask_for_are_read() -> None:
+    """Others may be missing, of other types, or come in another order."""
+    X = pd.DataFrame({"when": pd.Timestamp("2020-01-01"), **dict(reversed(TABLE.items()))})
+    found = going_out()
+    assert found.predict(X).tolist() == ANSWERS
+    assert (
+        RuleSet(found.rules[:1], found.features, found.default, found.classes, found.dtype).predict(X[["Work"]]).size
+        == 6
+    )
+    with pytest.raises(ValueError, match=r"the columns of X are not those of the fit .*missing: 'Outlook'"):
+        found.predict(X.drop(columns="Outlook"))
+
+
+def test_without_a_default_a_row_without_a_rule_is_refused() -> None:
+    found = RuleSet.from_text("if (x<=1) then 1.5 if (x>2) then 2.5")
+    assert found.predict([[0.0], [3.0]]).tolist() == [1.5, 2.5]
+    with pytest.raises(ValueError, match="row 1 meets no rule, and the set has no default; add one"):
+        found.predict([[0.0], [1.5], [3.0]])
+    with pytest.raises(ValueError, match="these rules predict numbers, and have no classes; call predict"):
+        found.predict_proba([[0.0]])
+    with pytest.raises(ValueError, match="these rules predict numbers, and have no classes"):
+        _ = found.classes_
+
+
+def test_measures_by_hand() -> None:
+    """Ten rows, two rules: a is 1 in rows 0-5 (four of them yes), b in rows 4-7 (one yes), and rows 8, 9 are no."""
+    X = pd.DataFrame({"a": [1.0] * 6 + [0.0] * 4, "b": [0.0] * 4 + [1.0] * 4 + [0.0] * 2})
+    y = np.array(["yes"] * 3 + ["no", "yes", "no", "no", "no", "no", "no"])
+    found = RuleSet.from_text("if (a>0.5) then yes if (b>0.5) then no else no").measured(X, y)
+    assert [rule.weight for rule in found] == [6, 4]
+    assert [rule.shares for rule in found] == [(2 / 6, 4 / 6), (3 / 4, 1 / 4)]
+    assert found.default == Rule((), "no", 2.0, 1.0, (1.0, 0.0))
+    assert (found.weight, found.shares) == (10.0, (0.6, 0.4))
+    np.testing.assert_allclose(found.coverage, [0.6, 0.4])
+    np.testing.assert_allclose(found.support, [0.4, 0.3])
+    np.testing.assert_allclose(found.confidence, [4 / 6, 3 / 4])
+    np.testing.assert_allclose(found.lift, [4 / 6 / 0.4, 3 / 4 / 0.6])
+    assert RuleSet.from_text(found.to_text()) == found
+    doubled = RuleSet.from_text("if (a>0.5) then yes if (b>0.5) then no else no").measured(X, y, np.full(10, 2.0))
+    assert [rule.weight for rule in doubled] == [12, 8]
+    with pytest.raises(ValueError, match="y holds 'perhaps', which is none of the classes 'no', 'yes'"):
+        found.measured(X, np.array(["perhaps"] * 10))
+
+
+def test_measures_that_are_not_known_are_nan() -> None:
+    found = going_out()
+    assert np.isnan(found.coverage).all()
+    assert np.isnan(found.lift).all()
+    assert np.isnan(found.confidence).tolist() == [False, False, False]
+
+
+def test_votes_need_confidences_and_classes() -> None:
+    rule = Rule((Interval("x", high=1.0),), "a")
+    with pytest.raises(ValueError, match="conflict='vote' needs the confidence of every rule"):
+        RuleSet((rule,), (Feature("x"),), None, ("a",), conflict="vote")
+    with pytest.raises(ValueError, match="conflict='vote' must be 'first' for these rules"):
+        RuleSet((), (Feature("x"),), conflict="vote")
+    with pytest.raises(ValueError, match="conflict='last' must be 'first' or 'vote' for these rules"):
+        RuleSet((), (Feature("x"),), None, ("a",), conflict="last")
+
+
+def test_sparse_tables() -> None:
+    X = np.random.default_rng(0).poisson(0.5, (100, 5)).astype(float)
+    y = (X[:, 1] > X[:, 3]).astype(int)
+    found = DecisionTreeClassifier().fit(X, y).rules()
+    assert found.predict(scipy.sparse.csr_matrix(X)).tolist() == found.predict(X).tolist() == y.tolist()
+
+
+def test_copies_are_equal_and_predict_the_same() -> None:
+    found, X = going_out("vote"), pd.DataFrame(TABLE)
+    found.predict(X)
+    for again in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found), RuleSet.from_text(str(found))):
+        assert again == found
+        assert again.predict(X).tolist() == found.predict(X).tolist()
+    assert found != going_out()
+    assert len(found) == 3
+    assert [rule.outcome for rule in found.of("stay in")] == ["stay in", "stay in"]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_frame_has_a_row_a_rule_and_one_for_the_default(library: Any) -> None:
+    frame = going_out().to_frame(library)
+    rows = frame.to_pylist() if library == "pyarrow" else pd.DataFrame(frame, columns=frame.columns).to_dict("records")
+    assert [row["Rule"] for row in rows] == [0, 1, 2, -1]
+    assert [row["Outcome"] for row in rows] == ["stay in", "cinema", "stay in", "go out"]
+    assert rows[1]["Conditions"] == "(Outlook=Rainy) and (wind>3.0 or missing)"
+    assert [row["Length"] for row in rows] == [1, 2, 1, 0]
+    assert [row["Confidence"] for row in rows][:3] == [0.9, 0.5, 0.25]
+
+
+def test_labels_keep_their_type() -> None:
+    for labels in ([3, 7], [True, False], [2.0, 4.0], ["b", "a"]):
+        y = np.array(labels * 20)
+        model = DecisionTreeClassifier().fit(np.arange(40).reshape(-1, 1) % 2, y)
+        found = RuleSet.from_text(model.rules().to_text())
+        assert found.predict([[0], [1]]).dtype == y.dtype
+        assert found.predict([[0], [1]]).tolist() == labels
+        assert found == model.rules()
