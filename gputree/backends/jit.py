@@ -22,6 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.host import (
+    block_of,
+    by_rows,
+    column_of,
     found_of,
     is_pair,
     job_of,
@@ -35,7 +38,7 @@ from gputree.backends.cpu.host import (
     walk_of,
 )
 from gputree.backends.cpu.module import load_module
-from gputree.backends.oracle import Oracle, dense
+from gputree.backends.oracle import Oracle
 from gputree.backends.oracle import Table as OracleTable
 from gputree.backends.protocol import CodeSpec, Subtrees, require_known, tell
 from gputree.backends.shard import Codes, Shard
@@ -384,24 +387,7 @@ class Jit(Oracle):
         return total
 
 
-def by_rows(X: Any) -> Any:
-    """The table; a sparse one so that its rows are quick to take."""
-    return X if isinstance(X, np.ndarray) else X.tocsr()
-
-
 def row_blocks(X: NDArray[Any]) -> list[slice]:
     """Rows that a thread takes at a time."""
     step = max(1, min(ROWS, CELLS // max(1, X.shape[1])))
     return [slice(first, min(first + step, X.shape[0])) for first in range(0, X.shape[0], step)]
-
-
-def block_of(X: NDArray[Any], rows: slice) -> NDArray[Any]:
-    """Some rows as kernels take them, who are compiled once more for others."""
-    block: NDArray[Any] = np.require(dense(X[rows]), requirements=["C", "W"])
-    return block
-
-
-def column_of(X: NDArray[Any], f: int) -> NDArray[Any]:
-    """One column as an array of its own."""
-    column: NDArray[Any] = np.array(dense(X[:, f : f + 1])[:, 0])
-    return column
