@@ -35,6 +35,12 @@ def one_of(name: str, value: Any, known: Collection[str]) -> None:
         raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}")
 
 
+def yes_or_no(name: str, value: Any) -> None:
+    """Refuse what is no truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} must be True or False")
+
+
 class Needs(Enum):
     """The rows that a rule asks for."""
 
@@ -143,8 +149,7 @@ class ErrorBased(Rule):
         if not isinstance(self.cf, Real) or isinstance(self.cf, bool) or not 0.0 < self.cf < 1.0:
             raise ValueError(f"cf={self.cf!r} must be a number above 0 and below 1; C4.5 takes 0.25")
         one_of("limit", self.limit, ADDED)
-        if not isinstance(self.raising, bool | np.bool_):
-            raise ValueError(f"raising={self.raising!r} must be True or False")
+        yes_or_no("raising", self.raising)
 
     @property
     def needs(self) -> Needs:
@@ -181,6 +186,11 @@ class ReducedError(Rule):
         False: from the leaves up. True: again and again the test where that saves most errors, the one with more leaves
         below it among equals.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is not as it must be.
+
     References
     ----------
     Quinlan (1987), "Simplifying decision trees", International Journal of Man-Machine Studies 27:221-234.
@@ -199,6 +209,10 @@ class ReducedError(Rule):
     strict: bool = False
     greedy: bool = False
     needs: ClassVar[Needs] = Needs.VALIDATION
+
+    def __post_init__(self) -> None:
+        yes_or_no("strict", self.strict)
+        yes_or_no("greedy", self.greedy)
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
