@@ -10,3 +10,4 @@ static __device__ __forceinline__ double gt_branch(double s, double n, double N)
 static __device__ __forceinline__ double gt_info(double n, double N) { return 0.0; }
 static __device__ __forceinline__ double gt_final(double gain, double info, double N) { return gain; }
 static __device__ __forceinline__ double gt_scale(double N, double X) { return N; }
+static __device__ __forceinline__ double gt_gain_scale(double N, double X) { return N; }

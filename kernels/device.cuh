@@ -11,6 +11,7 @@ enum { GT_COUNTS = 0, GT_RAW_SUMS = 1, GT_CENTRED_SUMS = 2 };  // criteria.Targe
 enum { GT_LEAF = 0, GT_TEST = 1, GT_LOOKUP = 3 };              // forest.Test
 enum { GT_NOT_MET = -1 };                                      // splits.NOT_MET
 enum { GT_STAY = 65534 };                                      // forest.STAY
+enum { GT_SPREAD = 65535 };                                    // forest.SPREAD
 enum { GT_PER_WORD = 4 };                                      // codes in a word of a record
 enum { GT_NOWHERE = -0x7FFFFFFF - 1 };                         // the place of no feature
 
@@ -110,14 +111,20 @@ static __device__ __forceinline__ int gt_byte_label(const unsigned* records, int
     return (int)records[(group * n + row + 1) * words - 1];
 }
 
+// The weight at position p of `rows`. how & 1: there are units, how & 2: there are times, how & 4: units are by position.
+static __device__ __forceinline__ gt_i64 gt_weight(gt_i64 row, gt_i64 p, const gt_i64* units, const unsigned* times,
+                                                   int how) {
+    const gt_i64 often = GT_WEIGHTED && how & 2 ? times[p] : 1;
+    return GT_WEIGHTED && how & 1 ? units[how & 4 ? p : row] * often : often;
+}
+
 // What the row at position p of `rows` adds to the channels of its node: calls add(channel, value). `sizes` i4 (O,):
-// classes of each output; how & 1: there are units, how & 2: there are times.
+// classes of each output; how as in gt_weight.
 template <class Add>
 static __device__ __forceinline__ void gt_channels(gt_i64 row, gt_i64 p, gt_i64 n, int outputs, const int* sizes,
                                                    const int* labels, const gt_i64* units, const gt_i64* values,
                                                    const unsigned* times, int how, Add add) {
-    const gt_i64 often = GT_WEIGHTED && how & 2 ? times[p] : 1;
-    const gt_i64 weight = GT_WEIGHTED && how & 1 ? units[row] * often : often;
+    const gt_i64 often = GT_WEIGHTED && how & 2 ? times[p] : 1, weight = gt_weight(row, p, units, times, how);
     int channel = 0;
     if (GT_KIND == GT_COUNTS) {
         for (int o = 0; o < outputs; ++o) {

@@ -3,30 +3,9 @@
 // A warp takes a tile of rows of one split. counts[count_ptr[split] + tile * branches + branch] is its own part of the
 // counts, so nothing is shared; `offsets` turns counts into the positions where each tile writes.
 
-#include "device.cuh"
+#include "test.cuh"
 
 enum { GT_SIDES = 64, GT_BLOCK_WARPS = 4 };  // totals that a warp keeps in shared memory; warps of a block
-
-// The test of a split, see splits.Splits; feature -1: every row takes branch 0.
-struct GtTest {
-    int kind, cut, missing;
-    const unsigned short* code;  // of its lookup, ascending
-    const unsigned short* branch;
-    int n_lookup;
-    __device__ __forceinline__ int take(int c) const {
-        if (c == GT_MISSING) return missing;
-        if (kind != GT_LOOKUP) return c > cut;
-        int low = 0;
-        for (int high = n_lookup; low < high;) {
-            const int middle = (low + high) / 2;
-            if (code[middle] < c)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        return branch[low];
-    }
-};
 
 // Totals of the branches of one split, or of one tile of it: `all` apart by channel. Rows 0 .. n_channels - 1 hold the
 // channels; of sums, then come `outputs` greatest images of y and as many of its least ones, inverted: 0 before.

@@ -135,6 +135,7 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
         ),
         numbers(),
     ),
+    "c4.5": lambda: tree("C45Classifier", *penguins()),
     "root alone": lambda: tree(MEANS, numbers(), np.ones(120)),
     "forest": lambda: forest("RandomForestClassifier", numbers(), labels([0, 1, 2]), max_depth=5, oob_score=True),
     "forest of categories": lambda: forest(

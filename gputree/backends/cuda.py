@@ -19,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.arrays import to_host
-from gputree.backends.gpu import codes, rows, walk
+from gputree.backends.gpu import codes, rows, spread, walk
 from gputree.backends.gpu.codes import DeviceCodes
 from gputree.backends.gpu.driver import Driver
 from gputree.backends.gpu.search import Searcher
 from gputree.backends.gpu.shard import DeviceShard
 from gputree.backends.gpu.tables import Chunk, chunks
 from gputree.backends.oracle import Oracle
-from gputree.backends.protocol import CodeSpec, DeviceError, Subtrees, Work, refuse_spread
+from gputree.backends.protocol import CodeSpec, DeviceError, Subtrees, Work, require_known
+from gputree.backends.spread import is_spread
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
@@ -122,7 +123,7 @@ class Cuda:
 
     def search(self, table: Table, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """The best test of every slot, or with ``turn=None`` of every slot and feature."""
-        refuse_spread("cuda", search)
+        require_known("cuda", search)
         k, m = table.features.shape
         width = m if turn is None else 1
         tests, lookups, first = [], [], 0
@@ -156,13 +157,15 @@ class Cuda:
 
     def children(self, shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
         """Channels of the branches."""
+        spreads = is_spread(splits) or shard.share is not None
         with self.driver.use():
-            return rows.count_branches(shard, splits)
+            return spread.count_shares(shard, splits) if spreads else rows.count_branches(shard, splits)
 
     def partition(self, shard: DeviceShard, splits: Splits, children: NDArray[np.int32]) -> None:
         """Regroup rows by branch."""
+        spreads = is_spread(splits) or shard.share is not None
         with self.driver.use():
-            rows.move_rows(shard, splits, children)
+            (spread.place_shares if spreads else rows.move_rows)(shard, splits, children)
 
     def extent(self, shard: DeviceShard, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Least and greatest y, known since the nodes were born."""

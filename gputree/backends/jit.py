@@ -26,6 +26,7 @@ from gputree.backends.cpu.host import (
     is_pair,
     job_of,
     layout_of,
+    places_of,
     room_of_nodes,
     room_of_parts,
     slots_of,
@@ -36,11 +37,12 @@ from gputree.backends.cpu.host import (
 from gputree.backends.cpu.module import load_module
 from gputree.backends.oracle import Oracle, dense
 from gputree.backends.oracle import Table as OracleTable
-from gputree.backends.protocol import CodeSpec, Subtrees, refuse_spread
+from gputree.backends.protocol import CodeSpec, Subtrees, require_known
 from gputree.backends.shard import Codes, Shard
+from gputree.backends.spread import is_spread
 from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import Forest
 from gputree.core.schema import Book, Cuts, Kind, category_cuts, code_dtype, floor_float32, sorted_cuts
 from gputree.core.splits import Candidates, Growth, Search, Slots, Splits, Stop
 from gputree.core.target import Target
@@ -229,7 +231,7 @@ class Jit(Oracle):
 
     def search(self, table: OracleTable, slots: Slots, search: Search, turn: int | None = None) -> Candidates:
         """Count and search some features of a slot at a time."""
-        refuse_spread(self.name, search)
+        require_known(self.name, search)
         shard = table.shard
         features = np.array(table.features, order="C")  # Numba would compile once more for other arrays
         k, m = features.shape
@@ -289,24 +291,10 @@ class Jit(Oracle):
     def children(self, shard: Shard, splits: Splits) -> NDArray[np.int64]:
         """Regroup the rows, and sum those of every branch."""
         n_branches = splits.n_branches.astype(np.int64)
-        begin = np.cumsum(n_branches) - n_branches
-        tests = np.stack(
-            [
-                splits.feature.astype(np.int64),
-                splits.cut.astype(np.int64),
-                splits.missing.astype(np.int64),
-                (splits.kind == Test.LOOKUP).astype(np.int64),
-                splits.lookup_ptr[:-1],
-                splits.lookup_ptr[1:],
-                shard.start[splits.node],
-                shard.stop[splits.node],
-                begin,
-                begin + n_branches,
-            ],
-            axis=1,
-        )
-        lookup = np.stack([splits.lookup_code.astype(np.int64), splits.lookup_branch.astype(np.int64)], axis=1)
+        tests, lookup = places_of(shard, splits)
         stats = np.zeros((int(n_branches.sum()), shard.target.layout.n_channels), np.int64)
+        if is_spread(splits):
+            return self.children_spread(shard, splits, stats)
         size = np.zeros(stats.shape[0], np.int64)
         source, layout = source_of(shard), layout_of(shard.target.layout, None)
         run = kernels(None).split_rows
@@ -317,12 +305,34 @@ class Jit(Oracle):
         self.each(work, self.pieces(tests, 6))
         start = np.repeat(shard.start[splits.node], n_branches)
         inside = np.cumsum(size) - size
-        start += inside - np.repeat(inside[begin], n_branches)
+        start += inside - np.repeat(inside[tests[:, 8]], n_branches)
         shard.regrouped = splits, start, start + size
+        return np.ascontiguousarray(stats.T)
+
+    def children_spread(self, shard: Shard, splits: Splits, stats: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same where rows go to several branches: these are counted, then written down and summed."""
+        tests, lookup = places_of(shard, splits)
+        source, layout, run = source_of(shard), layout_of(shard.target.layout, None), kernels(None)
+        own, known, size = np.empty(shard.rows.size, np.int32), stats[:, 0].copy(), stats[:, 0].copy()
+        pieces = self.pieces(tests, 6)
+        self.each(lambda p: run.count_spread(source, shard.codes.n_codes, p, lookup, (own, known, size)), pieces)
+        stop = np.cumsum(size)
+        rows, share = np.empty(int(stop[-1]), shard.rows.dtype), np.empty(int(stop[-1]), np.int64)
+        into = (*source[:4], np.zeros(0, np.int64), rows, share)
+        self.each(lambda p: run.place_spread((source, into, layout), p, (own, known, stop - size), stats), pieces)
+        shard.spread = splits, (rows, share, stop - size, stop)
         return np.ascontiguousarray(stats.T)
 
     def partition(self, shard: Shard, splits: Splits, children: NDArray[np.int32]) -> None:
         """The rows were regrouped when they were summed: record the ranges."""
+        if is_spread(splits):
+            if shard.spread is None or shard.spread[0] is not splits:
+                self.children(shard, splits)
+            assert shard.spread is not None
+            (rows, share, start, stop), shard.spread = shard.spread[1], None
+            shard.hold(rows, share)
+            shard.place(children, start, stop)
+            return
         if shard.regrouped is None or shard.regrouped[0] is not splits:
             self.children(shard, splits)
         assert shard.regrouped is not None

@@ -208,7 +208,7 @@ class Oracle:
         found, shard.spread = shard.spread[1], None
         order = np.argsort(found.branch, kind="stable")
         place = ranges(shard.start[splits.node], shard.size(splits.node))
-        shard.keep(place[found.source[order]], found.share[order])
+        shard.hold(shard.rows[place[found.source[order]]], found.share[order])
         ends = np.cumsum(np.bincount(found.branch, minlength=children.size))
         shard.place(children, np.concatenate([[0], ends[:-1]]), ends)
 

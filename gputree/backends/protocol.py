@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.bags import Bags
-from gputree.core.criteria import Criterion
+from gputree.core.criteria import Criterion, TargetKind
 from gputree.core.forest import Forest, Grown
 from gputree.core.schema import Cuts, Schema
-from gputree.core.splits import Candidates, Growth, Missing, Search, Slots, Splits
+from gputree.core.splits import Candidates, Growth, Missing, Scan, Search, Slots, Splits
 from gputree.core.target import Target
 
 
@@ -69,18 +69,23 @@ class Subtrees:
     born: Grown
 
 
-def refuse_spread(name: str, search: Search) -> None:
-    """Refuse recipes that a backend does not know: rows to spread, cuts that pay for their number.
+def require_known(name: str, search: Search) -> None:
+    """Refuse what only NumPy searches: rules of C4.5 beside tests that C4.5 does not know.
 
     Raises
     ------
     DeviceError
-        If the recipe is one of them.
+        If rows with missing values are spread, or a split must have some information, and numeric columns are not cut
+        by a `CutRule`; or if they are, and not in a tree like those of C4.5.
     """
-    if search.missing is Missing.SPREAD or search.cuts is not None:
+    limits, scans = search.limits, {generator.scan for generator in search.generators}
+    plain = search.missing is Missing.BRANCH and limits.min_info <= 0 and limits.heavy is None
+    like = search.missing is Missing.SPREAD and limits.monotone is None and limits.min_rows <= 1
+    counts = search.criterion.needs is TargetKind.COUNTS and not search.criterion.two_branches
+    if not (plain if search.cuts is None else like and counts and scans <= {Scan.CUTS, Scan.BRANCHES}):
         raise DeviceError(
-            f"device={name!r} does not grow trees that spread rows with missing values over several branches, as C4.5 "
-            "does; use device='numpy', or 'auto', which takes it"
+            f"device={name!r} does not know this mixture of C4.5's rules with others; use device='numpy', or 'auto', "
+            "which takes it"
         )
 
 

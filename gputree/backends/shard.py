@@ -69,9 +69,9 @@ class Shard:
         """Rows of nodes and the place of the node of each, ascending."""
         return np.repeat(np.arange(nodes.size), self.size(nodes)), self.rows_of(nodes)
 
-    def keep(self, place: NDArray[np.intp], share: NDArray[np.int64]) -> None:
-        """Hold only the rows at these places, with these weights; no node has any until it is placed."""
-        self.rows, self.share, self.times = self.rows[place], share, None
+    def hold(self, rows: NDArray[Any], share: NDArray[np.int64]) -> None:
+        """Hold only these rows, with these weights; no node has any until it is placed."""
+        self.rows, self.share, self.times = rows, share, None
         self.start[:], self.stop[:] = 0, 0
 
     def place(self, nodes: NDArray[Any], start: NDArray[Any], stop: NDArray[Any]) -> None:

@@ -14,6 +14,7 @@ FUNCTIONS = {
     "info": ("n", "N"),
     "final": ("gain", "info", "N"),
     "scale": ("N", "X"),
+    "gain_scale": ("N", "X"),
 }
 """Functions of a search, and their arguments."""
 GROWTH = {"decrease": ("gain", "N")}  # ... of kernels that grow subtrees
@@ -26,7 +27,7 @@ def traced(criterion: Criterion, name: str) -> str:
 
 
 def c_text(criterion: Criterion) -> str:
-    """Return the C text of a criterion: `gt_term`, `gt_branch`, `gt_info`, `gt_final`, `gt_scale`, `GT_FOLD_MAX`.
+    """Return the C text of a criterion: `gt_` and a name of `FUNCTIONS` each, and `GT_FOLD_MAX`.
 
     `GT_FOLD_MAX` is 1 for a maximum, 0 for a sum; either starts from 0. The text calls functions of
     `kernels/common.cuh`, which must come before it.

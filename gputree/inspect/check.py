@@ -222,7 +222,8 @@ def check_stats(forest: Forest, layout: Layout, family: Family) -> None:
 def spread_rows(forest: Forest, layout: Layout, family: Family) -> NDArray[np.bool_]:
     """Where a row counts in several children: the channel of rows in tests that spread some, bool (I, C)."""
     spread = (forest.missing[family.inner] == SPREAD) & (forest.met_missing[family.inner] == 1)
-    return spread[:, None] & (np.arange(layout.n_channels) == layout.rows)
+    apart: NDArray[np.bool_] = spread[:, None] & (np.arange(layout.n_channels) == layout.rows)
+    return apart
 
 
 def check_branches(forest: Forest, layout: Layout, family: Family) -> None:

@@ -182,10 +182,6 @@ class C45Classifier(ClassifierTree):
         self.device = device
         self.verbose = verbose
 
-    def _cells(self, rows: Rows) -> int:
-        """No work at all: only NumPy grows these trees so far."""
-        return 0
-
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int32]:
         """Class numbers (n, 1)."""
         if getattr(y, "shape", ())[1:] == (1,):

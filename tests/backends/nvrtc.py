@@ -68,6 +68,10 @@ BUDGETS = {
         "make_cells": Budget(256, 5, shared=8 * 4),  # an int for each of 8 warps
         "make_keys": Budget(256, 5),
     },
+    "known": {
+        "search_groups": Budget(128, 5),
+        "search_ruled": Budget(128, 3),
+    },
     "lookup": {
         "list_branches": Budget(128, 6),
         "order_cells": Budget(128, 6),
@@ -86,6 +90,11 @@ BUDGETS = {
         "describe_slots": Budget(128, 6),
         "search_branches": Budget(128, 5),
         "search_cuts": Budget(128, 3),
+    },
+    "spread": {
+        "count_shares": Budget(128, 8),
+        "mark_rows": Budget(128, 8),
+        "place_shares": Budget(128, 8),
     },
 }
 
@@ -118,6 +127,9 @@ def specialisations() -> Iterator[Specialisation]:
             yield from (Specialisation(file, Flavour(kind, weighted)) for file in TARGET_FILES)
         for criterion in dict.fromkeys(CRITERIA.values()):  # two names may mean one criterion
             yield Specialisation("search", Flavour(criterion.needs, weighted, criterion))
+        yield Specialisation("spread", Flavour(TargetKind.COUNTS, weighted))
+        for name in ("gain_ratio", "entropy"):
+            yield Specialisation("known", Flavour(TargetKind.COUNTS, weighted, CRITERIA[name]))
 
 
 # ---- the compiler ----
@@ -214,9 +226,10 @@ def warnings(log: str) -> list[str]:
 _BOUNDS = re.compile(r"\.entry (\w+)\([^)]*\)\s*\.maxntid (\d+)(?:, 1, 1)?\n(?:\.minnctapersm (\d+)\n)?")
 # An instruction on floating-point numbers: its type is the last part, or stands before that of what is converted.
 _FLOAT = re.compile(r"^\s*(?:@!?%p\d+\s+)?([a-z]\w*(?:\.\w+)*\.(?:b?f16\w*|b?f32|tf32|f64)(?:\.\w+)*)\s", re.MULTILINE)
-# What is exact or rounded to nearest as IEEE 754 says. Without .rn, a product and a sum may become one instruction.
+# What is exact, rounded to nearest as IEEE 754 says, or cut off to an integer. Without .rn, a product and a sum may
+# become one instruction.
 _RIGHT = re.compile(
-    r"(add|sub|mul|div)\.rn\.f64|cvt\.rn\.f64\.[su]\d+|cvt\.(ftz\.)?f64\.f32"
+    r"(add|sub|mul|div)\.rn\.f64|cvt\.rn\.f64\.[su]\d+|cvt\.(ftz\.)?f64\.f32|cvt\.rzi\.[su]\d+\.f64"
     r"|(neg|abs|copysign|min|max|mov|selp|slct)\.f64|setp\.\w+(\.\w+)?\.f64|(ld|st)(\.\w+)*\.f64|ld(\.\w+)*\.f32"
     r"|setp\.(nan|num)(\.ftz)?\.f32"
 )

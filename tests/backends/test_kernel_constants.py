@@ -14,9 +14,9 @@ from gputree.backends.gpu.driver import KINDS
 from gputree.backends.source import kernels_folder
 from gputree.core import schema
 from gputree.core.criteria import CRITERIA, TargetKind
-from gputree.core.forest import STAY, Test
+from gputree.core.forest import SPREAD, STAY, Test
 from gputree.core.keys import Stream
-from gputree.core.splits import NOT_MET, Scan
+from gputree.core.splits import COUNTED, NOT_MET, Scan
 from gputree.core.texts import c_text
 
 LANES = 32  # of a warp, on every card
@@ -109,6 +109,9 @@ def test_kinds_of_targets() -> None:
 def test_values_that_stand_for_none() -> None:
     assert number("GT_NOT_MET") == NOT_MET
     assert number("GT_STAY") == STAY
+    assert number("GT_SPREAD") == SPREAD
+    (counted,) = re.findall(r"#define GT_COUNTED \((\S+)\)", kernel_text())
+    assert float(counted) == COUNTED
     assert number("GT_NOWHERE") == codes.NOWHERE
     assert number("GT_MISSING") == schema.MISSING
 

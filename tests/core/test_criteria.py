@@ -317,6 +317,7 @@ def test_traced_text_of_gain_ratio() -> None:
         head + "gt_info(double n, double N) { return gt_xlogx(n); }",
         head + "gt_final(double gain, double info, double N) { return gt_ratio(gain, (gt_xlogx(N) - info)); }",
         head + "gt_scale(double N, double X) { return 1.0; }",
+        head + "gt_gain_scale(double N, double X) { return gt_xlogx(N); }",
     ]
 
 

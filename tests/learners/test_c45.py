@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from sklearn.utils.estimator_checks import check_estimator
 
 from gputree import C45Classifier as PrunedC45Classifier
 from gputree import DecisionTreeClassifier
@@ -262,11 +263,21 @@ def test_growth_drops_what_is_closed() -> None:
         assert kids[:, 2].sum() >= forest.stats[i, 2]  # rows are not: one may be in several branches
 
 
-def test_other_devices_say_so() -> None:
-    """Until they can, they refuse by name; "auto" and "cpu" take NumPy."""
-    X, y = frame_of("golf_unknown_outlook")
-    for device in ("auto", "cpu", "numpy"):
-        assert C45Classifier(device=device).fit(X, y).fit_info_.backend == "numpy"
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("criterion", ["gain_ratio", "entropy"])
+def test_compiled_kernels_give_the_same_bits(name: str, criterion: str) -> None:
+    pytest.importorskip("numba")
+    X, y = frame_of(name)
+    ours = [C45Classifier(criterion=criterion, device=device).fit(X, y).fingerprint() for device in ("numpy", "jit")]
+    assert ours[0] == ours[1]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_compiled_kernels_on_random_tables(seed: int) -> None:
+    pytest.importorskip("numba")
+    X, y, w = random_table(seed, seed % 2 == 0)
+    ours = [C45Classifier(device=device, min_weight=1.0).fit(X, y, w).fingerprint() for device in ("numpy", "jit")]
+    assert ours[0] == ours[1]
 
 
 @pytest.mark.parametrize(
@@ -282,6 +293,11 @@ def test_parameters_are_checked(settings: dict[str, Any], message: str) -> None:
     X, y = frame_of("weather_nominal")
     with pytest.raises(ValueError, match=message):
         C45Classifier(**settings).fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore")  # scikit-learn's own, about what it skips
+def test_contract_of_scikit_learn() -> None:
+    check_estimator(C45Classifier())
 
 
 def test_one_output_only() -> None:

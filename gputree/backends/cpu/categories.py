@@ -23,10 +23,11 @@ from gputree.backends.cpu.cuts import (
     folded,
     scan_cuts,
 )
-from gputree.backends.cpu.formulas import COUNTS, POSITIVE_SUMS, TWO_BRANCHES, gt_branch, gt_final, gt_info, gt_term
+from gputree.backends.cpu.formulas import COUNTS, POSITIVE_SUMS, TWO_BRANCHES, gt_branch, gt_info, gt_term
 from gputree.backends.cpu.marks import kernel
-from gputree.backends.cpu.numbers import drawn, on_grid, unit_of
+from gputree.backends.cpu.numbers import drawn, unit_of
 from gputree.backends.cpu.records import Job, Layout, Node, Scratch
+from gputree.backends.cpu.ruled import judged
 from gputree.core.keys import Stream
 
 CATEGORY_STREAM = np.uint64(Stream.CATEGORY)
@@ -47,60 +48,61 @@ def branch_value(layout: Layout, node: Node, o: int, channel: NDArray[int64]) ->
 
 
 @kernel
-def branches_gain(job: Job, node: Node, table: NDArray[int64], cells: int) -> tuple[float, float]:
-    """Gain and unrounded score when every cell is a branch."""
+def branches_gain(job: Job, node: Node, table: NDArray[int64], first: int, cells: int) -> tuple[float, float]:
+    """Gain and information when every cell from the first on is a branch."""
     layout, scratch = job.layout, job.scratch
     channels = channels_of(layout)
     gain, info = 0.0, 0.0
     for o in range(outputs_of(layout)):
         more, info = 0.0, 0.0
-        for i in range(cells):
+        for i in range(first, cells):
             channel = table[scratch.place[i] * channels : (scratch.place[i] + 1) * channels]
             more += branch_value(layout, node, o, channel)
             info += gt_info(float64(weight_of(layout, channel)), node.N)
         gain += more - node.parent[o]
-    return gain, gt_final(gain, info, node.N)
+    return gain, info
 
 
 @kernel
-def branches_allowed(job: Job, table: NDArray[int64], cells: int) -> bool:
-    """Whether every cell is large enough to be a branch."""
+def branches_allowed(job: Job, table: NDArray[int64], first: int, cells: int) -> bool:
+    """Whether every cell from the first on, or as many as must be, is large enough to be a branch."""
     layout, scratch, rules = job.layout, job.scratch, job.rules
-    for i in range(cells):
-        first = scratch.place[i] * channels_of(layout)
-        channel = table[first : first + channels_of(layout)]
-        if weight_of(layout, channel) < rules.min_weight:
-            return False
+    light = int64(0)
+    for i in range(first, cells):
+        begin = scratch.place[i] * channels_of(layout)
+        channel = table[begin : begin + channels_of(layout)]
+        light += 1 if weight_of(layout, channel) < rules.min_weight else 0
         if rules.min_rows > 1 and rows_of(layout, channel) < rules.min_rows:
             return False
         if POSITIVE_SUMS:
             for o in range(outputs_of(layout)):
                 if channel[1 + o] <= 0:
                     return False
-    return True
+    return light == 0 if rules.heavy == 0 else cells - first - light >= rules.heavy
 
 
 @kernel
 def search_branches(job: Job, node: Node, feature: int, table: NDArray[int64], cells: int) -> None:
-    """A branch for every category that was declared, or else met, and one for missing values."""
+    """A branch for every category that was declared, or else met, and one for missing values, if these have one."""
     scratch, rules = job.scratch, job.rules
-    missing = 1 if scratch.code[0] == 0 else 0
-    declared = job.meaning.declared[feature]
-    count = declared + missing if declared > 0 else cells
-    if cells < rules.least_met or count < 2 or (TWO_BRANCHES and count != 2) or (0 < rules.max_branches < count):
+    known = 1 if scratch.code[0] == 0 else 0
+    first = known if rules.spread else 0  # of the cells that are branches
+    missing, met, declared = known - first, cells - first, job.meaning.declared[feature]
+    count = declared + missing if declared > 0 else met
+    if met < rules.least_met or count < 2 or (TWO_BRANCHES and count != 2) or (0 < rules.max_branches < count):
         return
-    if not branches_allowed(job, table, cells):
+    if not branches_allowed(job, table, first, cells):
         return
-    gain, score = branches_gain(job, node, table, cells)
-    scratch.figures[0, SCORE] = on_grid(score, node.scale)
+    gain, info = branches_gain(job, node, table, first, cells)
+    scratch.figures[0, SCORE] = judged(rules, node, gain, info)
     scratch.figures[0, GAIN] = gain
     scratch.test[0, KIND] = LOOKUP
     scratch.test[0, BRANCHES] = count
     if missing:
         scratch.test[0, MISSING] = count - 1
-    listed = declared if declared > 0 else cells - missing
+    listed = declared if declared > 0 else cells - known
     for i in range(listed):
-        scratch.look_code[0, i] = uint16(i + 1 if declared > 0 else scratch.code[missing + i])
+        scratch.look_code[0, i] = uint16(i + 1 if declared > 0 else scratch.code[known + i])
         scratch.look_branch[0, i] = uint16(i)
     scratch.test[0, CELLS] = listed
 

@@ -46,3 +46,9 @@ def gt_scale(N: float, X: float) -> float:
 def gt_decrease(gain: float, N: float) -> float:
     """The gain in the unit of a total."""
     return gain
+
+
+@kernel
+def gt_gain_scale(N: float, X: float) -> float:
+    """The size of what cancels in the gain."""
+    return N

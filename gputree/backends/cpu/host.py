@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -18,22 +19,24 @@ from gputree.backends.shard import Codes, Shard
 from gputree.core.criteria import TargetKind
 from gputree.core.forest import Forest, Grown, Test
 from gputree.core.schema import Kind
-from gputree.core.splits import Candidates, Growth, Limits, Search, Slots, Splits
+from gputree.core.splits import Candidates, Growth, Limits, Missing, Search, Slots, Splits
 from gputree.core.target import Layout
 
 
 def source_of(shard: Shard) -> tuple[Any, ...]:
     """The rows of a shard as kernels read them."""
     target, none = shard.target, np.zeros(0, np.int64)
-    blank_rows = np.zeros((0, 0))
+    blank_rows, units, times = np.zeros((0, 0)), target.weights.units, shard.times
+    if shard.share is not None:
+        units, times = None, shard.share
     return (
         shard.codes.columns[0].base if shard.codes.columns else np.zeros((target.n_rows, 0), np.uint8),
         blank_rows.astype(np.int32) if target.labels is None else target.labels,
         blank_rows.astype(np.int64) if target.sums is None else target.sums.values,
         blank_rows if target.sums is None else target.sums.y,
-        none if target.weights.units is None else target.weights.units,
+        none if units is None else units,
         shard.rows,
-        np.zeros(0, np.uint8) if shard.times is None else shard.times,
+        np.zeros(0, np.uint8) if times is None else times,
     )
 
 
@@ -76,7 +79,7 @@ def meaning_of(codes: Codes, search: Search) -> tuple[Any, ...]:
 
 def rules_of(growth: Growth, layout: Layout) -> tuple[Any, ...]:
     """Limits as kernels read them."""
-    limits, stop, turn = growth.search.limits, growth.stop, growth.turn
+    limits, stop, turn, cuts = growth.search.limits, growth.stop, growth.turn, growth.search.cuts
     monotone = np.zeros(0, np.int64) if limits.monotone is None else limits.monotone.astype(np.int64)
     by_mean = layout.n_outputs == 1 and not (layout.counts and layout.sizes[0] > 2)
     return (
@@ -92,12 +95,29 @@ def rules_of(growth: Growth, layout: Layout) -> tuple[Any, ...]:
         stop.min_rows,
         float(stop.min_gain),
         float(stop.above),
+        growth.search.missing is Missing.SPREAD,
+        limits.heavy or 0,
+        float(limits.min_info),
+        np.zeros(0) if cuts is None else np.array([getattr(cuts, f.name) for f in fields(cuts)], np.float64),
     )
 
 
 def job_of(shard: Shard, growth: Growth, layout: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
     """What all threads share of a `records.Job`."""
     return source_of(shard), layout, meaning_of(shard.codes, growth.search), rules_of(growth, shard.target.layout)
+
+
+def places_of(shard: Shard, splits: Splits) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Tests (k, 10) as `rows.split_rows` reads them, and the cells of their lookups."""
+    ends = np.cumsum(splits.n_branches.astype(np.int64))
+    columns = (
+        *(splits.feature, splits.cut, splits.missing, splits.kind == Test.LOOKUP),
+        *(splits.lookup_ptr[:-1], splits.lookup_ptr[1:]),
+        *(shard.start[splits.node], shard.stop[splits.node]),
+        *(ends - splits.n_branches, ends),
+    )
+    tests = np.stack([column.astype(np.int64) for column in columns], axis=1)
+    return tests, np.stack([splits.lookup_code, splits.lookup_branch], axis=1).astype(np.int64)
 
 
 def slots_of(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.float64]]:

@@ -28,8 +28,9 @@ _JIT = _HERE.parent / "jit.py"  # flags, and what stands for `marks`
 _CORE = _HERE.parents[1] / "core"
 _OURS = re.compile(r"^from (gputree\.backends\.cpu|__future__)\S* import (\([^)]*\)|.*)\n", re.MULTILINE)
 _CONSTANTS = ("expr", "forest", "keys", "scores", "splits")  # core modules whose constants the kernels import
-_SHARED = ("records", "arrays", "rows", "encode", "walk")
-_OF_CRITERION = ("records", "arrays", "numbers", "formulas", "cells", "cuts", "categories", "search", "rows", "finish")
+_SHARED = ("records", "arrays", "rows", "spread", "encode", "walk")
+_CELLS = ("records", "arrays", "numbers", "formulas", "cells")
+_OF_CRITERION = (*_CELLS, "cuts", "ruled", "categories", "search", "rows", "finish")
 
 
 def module_text(criterion: Criterion | None, pair: bool = False) -> str:

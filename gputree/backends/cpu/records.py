@@ -23,7 +23,7 @@ class Source:
     y: NDArray[float64]  # (O, n), or (0, 0)
     units: NDArray[int64]  # (n,) weights, or (0,)
     row: NDArray[uint32]  # (P,) row at each position
-    times: NDArray[Any]  # (P,) how often, or (0,)
+    times: NDArray[Any]  # (P,) how often, or (0,); where rows were spread, the weight, and there are no units
 
 
 @record
@@ -69,6 +69,10 @@ class Rules:
     stop_rows: int
     min_gain: float
     above: float
+    spread: bool  # whether rows with a missing value are set aside, and spread
+    heavy: int  # branches that weigh min_weight, 0 for all
+    min_info: float
+    cuts: NDArray[float64]  # the fields of `splits.CutRule`, or (0,)
 
 
 @record
@@ -124,6 +128,9 @@ class Node:
     low: float  # monotone bounds
     high: float
     key: uint64
+    gain_scale: float
+    whole: float  # weight with the rows that are set aside
+    aside: float  # what these add to the information of a split
 
 
 class Facts(NamedTuple):

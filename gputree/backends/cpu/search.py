@@ -30,15 +30,21 @@ from gputree.backends.cpu.cells import (
 from gputree.backends.cpu.cuts import (
     CELLS,
     FEATURE,
+    LOW,
+    MISSING,
     SCORE,
     search_cuts,
     start_test,
+    threshold,
 )
-from gputree.backends.cpu.formulas import COUNTS, gt_scale
+from gputree.backends.cpu.formulas import COUNTS, gt_gain_scale, gt_info, gt_scale
 from gputree.backends.cpu.marks import entry, kernel
 from gputree.backends.cpu.records import Job, Layout, Meaning, Node, Part, Rules, Scratch, Source
+from gputree.backends.cpu.ruled import scan_ruled
+from gputree.core.forest import SPREAD
 from gputree.core.splits import Scan
 
+_SPREAD = int(SPREAD)
 EVERY, SUBSETS, ONE_SUBSET = int(Scan.BRANCHES), int(Scan.SUBSETS), int(Scan.ONE_SUBSET)
 
 
@@ -48,7 +54,7 @@ def node_of(layout: Layout, total: NDArray[int64], key: uint64, low: float, high
     outputs = outputs_of(layout)
     weight = weight_of(layout, total)
     X, mean, parent = np.empty(layout.n_channels), np.empty(outputs, int64), np.empty(outputs)
-    scale = 0.0
+    scale, gain_scale = 0.0, 0.0
     for c in range(layout.n_channels):
         X[c] = float64(total[c])
     for o in range(outputs):
@@ -58,10 +64,25 @@ def node_of(layout: Layout, total: NDArray[int64], key: uint64, low: float, high
                 mean[o] = total[first] // max(weight, 1)
             X[first] = float64(total[first] - weight * mean[o]) * layout.scale[o]
         scale += gt_scale(float64(weight), X[first])
-    node = Node(total, X, mean, parent, weight, rows_of(layout, total), float64(weight), scale, low, high, key)
+        gain_scale += gt_gain_scale(float64(weight), X[first])
+    N, rows = float64(weight), rows_of(layout, total)
+    node = Node(total, X, mean, parent, weight, rows, N, scale, low, high, key, gain_scale, N, 0.0)
     for o in range(outputs):
         parent[o] = branch_value(layout, node, o, total)
     return node
+
+
+@kernel
+def known_node(layout: Layout, node: Node, missing: NDArray[int64]) -> Node:
+    """The node without rows of these channels, whose value is missing, as `nodes.without`."""
+    total = np.empty(layout.n_channels, int64)
+    copy(total, node.total)
+    for c in range(missing.size):
+        total[c] -= missing[c]
+    known = node_of(layout, total, node.key, node.low, node.high)
+    known.scale, known.whole = node.scale, node.whole
+    known.aside = gt_info(float64(node.weight - known.weight), node.whole)
+    return known
 
 
 @kernel
@@ -71,7 +92,18 @@ def search_cells(job: Job, node: Node, feature: int, table: NDArray[int64], cell
     scan = job.meaning.scan[feature]
     if scan < 0 or cells == 0:  # no generator serves columns of this kind, or the node has no rows
         return
-    if scan in (CUTS, ONE_CUT):
+    if job.rules.spread and job.scratch.code[0] == 0:
+        if cells == 1:
+            return
+        channels = channels_of(job.layout)
+        first = job.scratch.place[0] * channels
+        node = known_node(job.layout, node, table[first : first + channels])
+        job.scratch.test[0, MISSING] = _SPREAD
+    if scan == CUTS and job.rules.cuts.size:
+        i = scan_ruled(job, node, feature, table, cells)
+        if i >= 0:
+            job.scratch.figures[0, LOW] = threshold(job.meaning, feature, job.scratch.code[i], job.scratch.code[i + 1])
+    elif scan in (CUTS, ONE_CUT):
         search_cuts(job, node, feature, table, cells, scan == ONE_CUT)
     elif scan == EVERY:
         search_branches(job, node, feature, table, cells)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.gpu.driver import ARRAY, Flavour, ints, longs
+from gputree.backends.gpu.known import MOST_BRANCHES, search_known
 from gputree.backends.gpu.rows import WARPS, launch_warps
 from gputree.backends.gpu.tables import Cells, Chunk
 from gputree.core.forest import Test
@@ -16,7 +17,6 @@ from gputree.core.schema import Kind
 from gputree.core.splits import Scan, Search
 
 NO_SCAN = 5
-MOST_BRANCHES = 1 << 16  # a column has fewer categories
 SUBSETS = (Scan.SUBSETS, Scan.ONE_SUBSET)
 CARRY_BYTES = 1 << 26  # running sums of all warps of a search
 BEST = np.dtype(
@@ -104,6 +104,9 @@ class Searcher:
     def search(self, cells: Cells) -> None:
         """Write the best test of every pair that has cells in this table."""
         scans = self.scans
+        if scans.search.cuts is not None:
+            search_known(self, cells)
+            return
         if scans.any(self.chunk, *SUBSETS):
             self.order(cells)
         if scans.any(self.chunk, Scan.CUTS, Scan.ONE_CUT, *SUBSETS):
@@ -136,13 +139,17 @@ class Searcher:
         limits, criterion = self.scans.search.limits, self.scans.search.criterion
         return (*longs(limits.min_rows, limits.min_weight), *ints(criterion.positive_sums))
 
+    def warps(self) -> int:
+        """Warps of a search that each have running sums of their own."""
+        channels, pairs = self.chunk.shard.target.layout.n_channels, len(self.chunk.slots) * self.chunk.m
+        most = min(CARRY_BYTES // (8 * channels), 64 * self.chunk.driver.sizes.multiprocessors)
+        return max(WARPS, min(pairs, most) // WARPS * WARPS)
+
     def cuts(self, cells: Cells) -> None:
         """Search by cuts."""
         driver, chunk, book = self.chunk.driver, self.chunk, self.chunk.shard.codes.on_device
         weight, mean, own, cancels = self.terms
-        channels, pairs = chunk.shard.target.layout.n_channels, len(chunk.slots) * chunk.m
-        most = min(CARRY_BYTES // (8 * channels), 64 * driver.sizes.multiprocessors)
-        warps = max(WARPS, min(pairs, most) // WARPS * WARPS)
+        channels, warps = chunk.shard.target.layout.n_channels, self.warps()
         args = (
             *(*self.where(cells), mean, self.key, *self.ranks(cells), self.stats, weight, own, cancels),
             *(

@@ -66,7 +66,10 @@ class DeviceTarget:
 
 @dataclass(slots=True)
 class DeviceShard:
-    """Node i holds rows[start[i] : stop[i]]. Rows have two halves of ``positions``: a split moves them to the other."""
+    """Node i holds rows[start[i] : stop[i]]. Rows have two halves of ``positions``: a split moves them to the other.
+
+    Once rows were spread over several nodes there is one half, and ``share`` has a weight for each of its positions.
+    """
 
     codes: DeviceCodes
     target: DeviceTarget
@@ -79,6 +82,8 @@ class DeviceShard:
     moved: NDArray[np.bool_]  # (nodes,) split: its rows are where those of its children are
     times: ARRAY | None = None  # u4 (2 * positions,) how often each row counts, None = once
     pending: Pending | None = None
+    share: ARRAY | None = None  # i8 (positions,)
+    spread: Any = None  # splits whose rows have been counted and are still to be spread
 
     @property
     def driver(self) -> Driver:
@@ -115,16 +120,30 @@ class DeviceShard:
             times[place % self.positions] = self.times.get()[place]
         return Shard(codes, self.target.host, rows, start, start + self.stop - self.start, times)
 
+    def hold(self, rows: ARRAY, share: ARRAY, positions: int) -> None:
+        """Hold only these rows, with these weights; no node has any until it is placed."""
+        self.rows, self.share, self.times, self.positions = rows, share, None, positions
+        self.branch_of = self.driver.empty(positions, np.uint16)
+        self.start[:], self.stop[:] = 0, 0
+
+    @property
+    def weights(self) -> tuple[object, ...]:
+        """The arguments that tell a kernel the weight at a position."""
+        units = self.target.units if self.share is None else self.share
+        return (units, *self.repeats)
+
     @property
     def repeats(self) -> tuple[object, ...]:
         """The arguments that tell a kernel how often rows count, and whether they have weights."""
         times = self.driver.nothing(np.uint32) if self.times is None else self.times
-        return (times, *ints((self.target.host.weights.units is not None) + 2 * (self.times is not None)))
+        units = self.target.host.weights.units is not None or self.share is not None
+        return (times, *ints(units + 2 * (self.times is not None) + 4 * (self.share is not None)))
 
     @property
     def channels(self) -> tuple[object, ...]:
         """The arguments that tell a kernel what a row adds."""
-        return (*self.target.channels, *self.repeats)
+        outputs, sizes, labels, units, values = self.target.channels
+        return (outputs, sizes, labels, units if self.share is None else self.share, values, *self.repeats)
 
     def gather(self) -> tuple[object, ...]:
         """The arguments that tell a kernel where the codes of rows are."""
