@@ -72,7 +72,11 @@ def to_sklearn(model: Any) -> Any:
     |   |--- class: 1
     """
     require_tree(model)
-    kind = THEIRS[type(model).__name__]
+    kind = THEIRS.get(type(model).__name__)
+    if kind is None:
+        raise TypeError(
+            f"scikit-learn has no tree such as a {type(model).__name__}; it has those of {', '.join(THEIRS)}"
+        )
     refuse_categories(model)
     shared = set(kind().get_params()) - {"categorical_features"}  # which newer versions read in their own way
     result = kind(**{name: value for name, value in clone(model).get_params().items() if name in shared})

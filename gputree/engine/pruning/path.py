@@ -66,8 +66,10 @@ class Branches:
         leaves = np.where(inner | empty, 0, 1)  # the branch of a declared category that no row has costs nothing
         below, size = np.where(inner, 0.0, cost), np.ones(forest.n_nodes, np.int64)
         parent = forest.parent.tolist()
-        for node in range(forest.n_nodes - 1, 0, -1):
+        for node in range(forest.n_nodes - 1, -1, -1):
             above = parent[node]
+            if above < 0:
+                continue
             leaves[above] += leaves[node]
             below[above] += below[node]
             size[above] += size[node]
@@ -114,11 +116,11 @@ class Branches:
 
 def depth_first(forest: Forest, size: NDArray[np.int64]) -> list[int]:
     """Place of every node in depth-first order, from the sizes of the branches; parents come before their children."""
-    place, following = [0] * forest.n_nodes, [1] * forest.n_nodes
-    for node in range(1, forest.n_nodes):
-        above = int(forest.parent[node])
-        place[node] = following[above]
-        following[above] += int(size[node])
+    place, following = list(range(forest.n_nodes)), [0] * forest.n_nodes
+    for node, above in enumerate(forest.parent.tolist()):
+        if above >= 0:
+            place[node] = following[above]
+            following[above] += int(size[node])
         following[node] = place[node] + 1
     return place
 

@@ -247,27 +247,24 @@ def row_errors(fitted: Fitted, cases: Cases) -> NDArray[np.float64]:
 
     Several outputs add up.
     """
-    forest = fitted.forest
+    forest, answer = fitted.forest, answers(fitted)
     cost, divide = np.zeros(forest.n_nodes), by_shares(branch_shares(forest, fitted.weight))
     for first in range(0, len(cases.weight), ROW_BLOCK):
         rows = slice(first, first + ROW_BLOCK)
-        block = replace(cases, X=cases.X[rows], y=cases.y[:, rows], weight=cases.weight[rows])
+        X, y, weight = cases.X[rows], cases.y[:, rows], cases.weight[rows]
         for root in forest.roots.tolist():
-            start = replace(Parts.whole(len(block.weight), root), weight=block.weight)
-            for at, _ in levels(forest, start.take(block.weight > 0), block.X, divide):
-                np.add.at(cost, at.node, at.weight * losses(fitted, at.node, block.y[:, at.row]))
+            start = replace(Parts.whole(len(weight), root), weight=weight).take(weight > 0)
+            for at, _ in levels(forest, start, X, divide):
+                off = answer[:, at.node] - y[:, at.row]
+                each = (off != 0 if fitted.layout.counts else off**2).sum(axis=0)
+                np.add.at(cost, at.node, at.weight * each)
     return cost
 
 
-def losses(fitted: Fitted, node: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
-    """Losses (P,) of the values of nodes (P,) for y (O, P), added over outputs."""
-    value, layout, total = fitted.forest.value, fitted.layout, np.zeros(node.size)
-    first = 0
-    for o, size in enumerate(layout.sizes):
-        if layout.counts:
-            largest = value[:, first : first + size].argmax(axis=1)
-            total += largest[node] != y[o]
-        else:
-            total += (value[node, first] - y[o]) ** 2
-        first += size
-    return total
+def answers(fitted: Fitted) -> NDArray[Any]:
+    """What every node predicts, (O, N): numbers of classes, the first of the largest share, or means."""
+    value, sizes = fitted.forest.value, fitted.layout.sizes
+    if not fitted.layout.counts:
+        return value.T
+    parts = np.split(value, np.cumsum(sizes)[:-1], axis=1)
+    return np.stack([part.argmax(axis=1) for part in parts])
