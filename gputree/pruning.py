@@ -75,7 +75,7 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     >>> forest = RandomForestClassifier(n_estimators=5).fit(X[::2], y[::2])
     >>> pruned = prune(forest, ReducedError(), X[1::2], y[1::2])
     >>> forest.forest_.n_leaves, pruned.forest_.n_leaves
-    (68, 37)
+    (54, 37)
     """
     if isinstance(model, type) or not isinstance(model, Grower):
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"

@@ -307,6 +307,6 @@ def test_what_arrays_of_scikit_learn_cannot_say() -> None:
     for ask in (lambda: model.tree_.missing_go_to_left, lambda: model.tree_.predict([[np.nan]])):
         with pytest.raises(ValueError, match=r"down both branches|several leaves"):
             ask()
-    with pytest.raises(TypeError, match="no tree such as a C45Classifier"):
+    with pytest.raises(TypeError, match="scikit-learn has no C45Classifier"):
         gputree.to_sklearn(model)
     assert model.tree_.apply([[np.nan]]) == model.apply([[np.nan]])
