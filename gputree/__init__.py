@@ -57,7 +57,7 @@ _HOMES = {
     "tree_html": "gputree.inspect.html",
     "trees_to_dataframe": "gputree.inspect.dump",
 }
-_MODULES = ("datasets", "impurity", "model_selection")
+_MODULES = ("datasets", "impurity", "model_selection", "pruning")
 
 __all__ = [
     "C45Classifier",
@@ -84,6 +84,7 @@ __all__ = [
     "model_selection",
     "plot_oob_errors",
     "plot_tree",
+    "pruning",
     "rules",
     "save",
     "split_table",
