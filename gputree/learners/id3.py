@@ -38,9 +38,10 @@ class ID3Classifier(ClassifierTree):
     Columns of integers, booleans, strings and categories hold names of values. A column has the values that its type
     or ``categories`` declares, else those met in the fit; each has a branch wherever the column is tested, rows or not.
     Growth ends where a node is pure or has no column left that parts its rows, not where no test has a gain: exclusive
-    or is learnt. Gains that differ by less than 2**-40 of their size are ties, and go to the first column (a threshold:
-    to the lowest); so do majorities of equal weight, to the first class. Programs that compare rounded sums break ties
-    by their noise: Weka's Id3 takes another of five equal columns of the restaurant than the first.
+    or is learnt. The gain of a node of weight n, times n, is rounded to a multiple of 2**-40 of the least power of two
+    not below n log2(n); equal multiples are ties, and go to the first column, of thresholds to the lowest. Majorities
+    of equal weight are those of the first class. Programs that compare rounded sums break ties by their noise: of five
+    equal columns of the restaurant Weka's Id3 takes another than the first.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class ID3Classifier(ClassifierTree):
     numeric : {"refuse", "thresholds"}, default="refuse"
         Columns of real numbers are refused, or asked whether x <= t. This is the reduction to indicator columns x < t,
         one for each t between neighbouring values (Shalev-Shwartz and Ben-David, 18.2.3): a used indicator parts
-        nothing below, and the others remain.
+        nothing below, and the others remain. Only a later value that equals t goes the other way here.
     criterion : {"entropy", "gini", "train_error", "gain_ratio"}, default="entropy"
         What the gain of a test is the decrease of; "gain_ratio" divides that of the entropy by that of the branches.
     base : float or "classes", default=2

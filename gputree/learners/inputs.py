@@ -40,7 +40,8 @@ def read_fit(model: Any, X: Any) -> tuple[Any, Schema]:
         if not isinstance(array, np.ndarray):
             raise TypeError("X is sparse, and columns of categories were named; give a frame or a dense array")
         frame = Columns(names, tuple((array if named is None else named).T))
-        refuse_numeric_text(frame, how)
+        if named is None:
+            refuse_numeric_text(frame, how)
     else:
         validate_data(model, native(frame), skip_check_array=True, reset=True)
         if isinstance(frame, Columns):

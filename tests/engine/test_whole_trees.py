@@ -128,6 +128,11 @@ def linear(error: float, n_nodes: int, n_leaves: int) -> float:
     return error + 0.013 * n_leaves
 
 
+def sizes(error: float, n_nodes: int, n_leaves: int) -> float:
+    """A bound that jumps with every node, so that all kinds of options are taken."""
+    return n_nodes * 7919 % 101 // 9 + error + 0.001 * n_leaves
+
+
 def table(seed: int, missing: bool, classes: int = 3) -> tuple[pd.DataFrame, NDArray[np.int64]]:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(25, 50))
@@ -146,7 +151,7 @@ def make(learner: str) -> Any:
     return DecisionTreeClassifier(categorical_split="multiway" if learner == "multiway" else "binary")
 
 
-@pytest.mark.parametrize("bound", ["risk", "linear"])
+@pytest.mark.parametrize("bound", ["risk", "linear", "sizes"])
 @pytest.mark.parametrize("missing", [False, True], ids=["known", "missing"])
 @pytest.mark.parametrize("learner", ["binary", "multiway", "spread"])
 @pytest.mark.parametrize("seed", range(3))
@@ -157,7 +162,8 @@ def test_plain_recursion(learner: str, seed: int, missing: bool, bound: str) -> 
     model = make(learner).fit(X, y, weight)
     cases = read_cases(model, X, y, weight)
     n_classes = int(y.max()) + 1
-    f = linear if bound == "linear" else risk(count_tests(model.forest_, cases), n_classes, 60.0 * weight.sum())
+    n_tests = count_tests(model.forest_, cases)
+    f = {"risk": risk(n_tests, n_classes, 60.0 * weight.sum()), "linear": linear, "sizes": sizes}[bound]
     plain = Plain(model, cases.X, cases.y[0], weight, f).run()
     found = prune(model, BottomUp(lambda tree, m: f(tree.error, tree.n_nodes, tree.n_leaves)), X, y, weight)
     same(found, 0, plain, model.forest_)

@@ -20,7 +20,10 @@ from sklearn.utils.estimator_checks import check_estimator
 import gputree
 from gputree import DecisionTreeClassifier, ID3Classifier
 from gputree.core.forest import STAY, Test
+from gputree.core.schema import Feature, Kind, Schema
 from gputree.impurity import entropy
+from gputree.learners.frames import as_frame
+from gputree.learners.tables import read_matrix
 from tests.backends import cards
 from tests.learners.id3_pseudocode import (
     Fork,
@@ -293,6 +296,17 @@ def test_booleans_and_text() -> None:
     model = ID3Classifier().fit(X, [1, 0, 0, 0])
     assert [f.categories for f in model.schema_.features] == [(False, True), ("x", "y", "z"), ("p", "q")]
     assert ID3Classifier().fit(np.array([[True], [False]]), [1, 0]).schema_.features[0].categories == (False, True)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint64", "Int32", "int64"])
+def test_columns_of_integers_are_read_as_their_values_one_by_one(dtype: str) -> None:
+    """In whatever order the categories are declared, and with values that are none of them."""
+    values = np.random.default_rng(4).integers(0, 9, 200)
+    feature = Feature("c", Kind.CATEGORICAL, (5, 3, 8, 0, 1))
+    frame = as_frame(pd.DataFrame({"c": values}).astype(dtype))
+    assert frame is not None
+    wanted = [[float(feature.categories.index(v)) if v in feature.categories else -1.0] for v in values.tolist()]
+    assert read_matrix(frame, Schema((feature,))).tolist() == wanted
 
 
 def test_large_integers_are_told_apart() -> None:

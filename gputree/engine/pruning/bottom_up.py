@@ -35,7 +35,7 @@ def cheaper_leaves(
     >>> from gputree import DecisionTreeClassifier
     >>> forest = DecisionTreeClassifier().fit([[0], [1], [2], [3]], [0, 1, 0, 1]).forest_
     >>> cheaper_leaves(forest, np.array([2.0, 1.0, 1.0, 0.0, 0.0, 0.5, 0.5])[: forest.n_nodes], 0.0).nonzero()[0]
-    array([2])
+    array([4])
     """
     own, parent = cost.tolist(), forest.parent.tolist()
     inner, leaf = (forest.kind != Test.LEAF).tolist(), [False] * forest.n_nodes

@@ -153,7 +153,7 @@ class RiskBound(Rule):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = DecisionTreeClassifier().fit(X, y)
     >>> model.get_n_leaves(), prune(model, RiskBound(), X, y).get_n_leaves()
-    (21, 2)
+    (22, 2)
     """
 
     delta: float = 0.05

