@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,13 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind, to_host
 from gputree.backends.oracle import dense
-from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
-from gputree.core.schema import Schema
 from gputree.core.target import Target
 from gputree.engine.pruning import cost_complexity_path, prune
-from gputree.engine.recipe import Recipe
-from gputree.learners.grower import Grower, Prepared, Rows
+from gputree.learners.grower import Grower, Prepared
 from gputree.learners.inputs import read_predict
 from gputree.learners.looks import Looks
 from gputree.learners.progress import reporter
@@ -35,6 +33,7 @@ class BaseTree(Looks, Grower):
 
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     _saved: ClassVar[tuple[str, ...]] = ("_stop_codes", "_stop_words")
+    stopping: Any = None  # a rule, where a class has that parameter
     _stop_codes: NDArray[np.uint8]
     _stop_words: list[str]
 
@@ -104,12 +103,13 @@ class BaseTree(Looks, Grower):
         """What is left of a grown tree."""
         return prune(grown, target.layout.weight(grown.stats.T), self.ccp_alpha)
 
-    def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """With a rule that may end growth, where there is one."""
-        recipe = super()._recipe(criterion, rows, schema)
+        ready = super()._prepare(X, y, sample_weight)
         if self.stopping is None:
-            return recipe
-        return stopped(self.stopping, recipe, Fit(dense(to_host(rows.X)), rows.target, self._seed(), self._read_rows))
+            return ready
+        fit = Fit(dense(to_host(ready.rows.X)), ready.rows.target, self._seed(), self._read_rows)
+        return replace(ready, recipe=stopped(self.stopping, ready.recipe, fit))
 
     def _read_rows(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows beside those of the fit: as floats (n, F), and their class numbers or numbers (outputs, n)."""
