@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,12 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind, to_host
 from gputree.backends.oracle import dense
-from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
-from gputree.core.schema import Schema
 from gputree.engine.pruning import cost_complexity_path, prune
-from gputree.engine.recipe import Recipe
-from gputree.learners.grower import Grower, Prepared, Rows
+from gputree.learners.grower import Grower, Prepared
 from gputree.learners.inputs import read_predict
 from gputree.learners.looks import Looks
 from gputree.learners.progress import reporter
@@ -108,12 +106,13 @@ class BaseTree(Looks, Grower):
         path = cost_complexity_path(model.forest_, model.layout_.weight(model.forest_.stats.T))
         return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
 
-    def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """With a rule that may end growth, where there is one."""
-        recipe = super()._recipe(criterion, rows, schema)
+        ready = super()._prepare(X, y, sample_weight)
         if self.stopping is None:
-            return recipe
-        return stopped(self.stopping, recipe, Fit(dense(to_host(rows.X)), rows.target, self._seed(), self._read_rows))
+            return ready
+        fit = Fit(dense(to_host(ready.rows.X)), ready.rows.target, self._seed(), self._read_rows)
+        return replace(ready, recipe=stopped(self.stopping, ready.recipe, fit))
 
     def _read_rows(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Rows beside those of the fit: as floats (n, F), and their class numbers or numbers (outputs, n)."""

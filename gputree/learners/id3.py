@@ -29,7 +29,7 @@ from gputree.learners.tasks import ClassifierTree
 
 TWO_VALUES = ("binary", "generate-tree")  # variants whose columns have two values
 FROM_PARENT = ("dtl", "learn-dt")  # variants that say what an empty branch predicts
-SHARED = ("max_depth", "ccp_alpha", "categorical_features", "categories", "max_bins", "device", "verbose")
+SHARED = ("max_depth", "stopping", "ccp_alpha", "categorical_features", "categories", "max_bins", "device", "verbose")
 
 
 class ID3Classifier(ClassifierTree):
@@ -78,6 +78,8 @@ class ID3Classifier(ClassifierTree):
         the tree is the same.
     max_depth : int, optional
         Greatest depth of a leaf, the root has depth 0; at the limit stands the majority.
+    stopping : Rule, optional
+        What else ends growth: `gputree.stopping`.
     class_weight : dict, "balanced" or None
         Weights by class, times the weights of the rows.
     ccp_alpha : float, default=0.0
@@ -161,6 +163,7 @@ class ID3Classifier(ClassifierTree):
         criterion: str = "entropy",
         base: float | str = 2,
         max_depth: int | None = None,
+        stopping: Any = None,
         class_weight: Any = None,
         ccp_alpha: float = 0.0,
         categorical_features: ArrayLike | str | None = "from_dtype",
@@ -177,6 +180,7 @@ class ID3Classifier(ClassifierTree):
         self.criterion = criterion
         self.base = base
         self.max_depth = max_depth
+        self.stopping = stopping
         self.class_weight = class_weight
         self.ccp_alpha = ccp_alpha
         self.categorical_features = categorical_features
