@@ -390,6 +390,23 @@ def test_every_tree_takes_rules(name: str, kind: str) -> None:
     assert clone(model).fit(X, y).fingerprint() == again
 
 
+@pytest.mark.parametrize("name", ["C45Classifier", "ID3Classifier"])
+def test_historical_learners_take_rules(name: str) -> None:
+    """Rows that C4.5 sends down all branches take no part in a rule's count of rows of its own."""
+    rng = np.random.default_rng(0)
+    columns = rng.choice(["a", "b", "c"], (300, 4)).astype(object)
+    y = np.where((columns[:, 0] == "a") ^ (rng.random(300) < 0.15), "no", "yes")
+    if name == "C45Classifier":
+        columns[::9, 0] = None
+    settings = {"pruning": None} if name == "C45Classifier" else {}
+    kind = getattr(gputree, name)
+    full = kind(**settings).fit(columns[:200], y[:200])
+    for rule in (ChiSquare(0.01), Validation(columns[200:], y[200:]), MaxDepth(1), SavesBits()):
+        model = kind(stopping=rule, **settings).fit(columns[:200], y[:200])
+        assert 1 < model.forest_.n_nodes < full.forest_.n_nodes
+        assert rule.why in model.stop_reason_
+
+
 def test_categories_missing_values_and_names_of_validation_rows() -> None:
     """They are read as the rows of the fit: a frame with text, missing cells, and a category that it does not have."""
     rng = np.random.default_rng(0)

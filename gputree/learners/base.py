@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -15,11 +16,8 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind
-from gputree.core.criteria import Criterion
-from gputree.core.schema import Schema
 from gputree.engine.pruning import cost_complexity_path
-from gputree.engine.recipe import Recipe
-from gputree.learners.grower import Grower, Prepared, Rows
+from gputree.learners.grower import Grower, Prepared
 from gputree.learners.held_out import dense
 from gputree.learners.looks import Looks
 from gputree.learners.progress import reporter
@@ -102,13 +100,15 @@ class BaseTree(Looks, Grower):
         path = cost_complexity_path(model.forest_, model.layout_.weight(model.forest_.stats.T))
         return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
 
-    def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """With a rule that may end growth, where there is one."""
-        recipe = super()._recipe(criterion, rows, schema)
+        ready = super()._prepare(X, y, sample_weight)
         if self.stopping is None:
-            return recipe
+            return ready
+        rows = ready.rows
         read = partial(self._read_rows, n_outputs=rows.target.layout.n_outputs)
-        return stopped(self.stopping, recipe, Fit(dense(rows.X), rows.target, self._seed(), read))
+        fit = Fit(dense(rows.X), rows.target, self._seed(), read)
+        return replace(ready, recipe=stopped(self.stopping, ready.recipe, fit))
 
     @property
     def _values(self) -> NDArray[np.float64]:

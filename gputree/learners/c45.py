@@ -27,7 +27,7 @@ from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.tasks import ClassifierTree
 
 # as in other trees
-TAKEN = ("categorical_features", "categories", "max_depth", "max_bins", "random_state", "device", "verbose")
+TAKEN = ("categorical_features", "stopping", "categories", "max_depth", "max_bins", "random_state", "device", "verbose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,8 @@ class C45Classifier(ClassifierTree):
         Least weight of two branches of a test; numeric columns may ask for more, see `Constants`.
     max_depth : int, optional
         Greatest depth of a leaf; the root has depth 0.
+    stopping : Rule, optional
+        What else ends growth: `gputree.stopping`.
     pruning : {"error", "reduced_error"}, rule of `gputree.pruning` or None, default="error"
         "error": by the errors that are to be expected, see `gputree.pruning.ErrorBased`. "reduced_error": by those on
         rows that are kept back, see `gputree.pruning.ReducedError`; the tree is grown on the others. None: not at all.
@@ -108,6 +110,8 @@ class C45Classifier(ClassifierTree):
         Counts.
     feature_names_in_ : array of str
         Names of the columns, if X had any.
+    stop_reason_ : array of str (n_nodes,)
+        With ``stopping``: why each leaf is one.
     forest_ : Forest
         All fitted arrays.
     fit_info_ : FitInfo
@@ -149,6 +153,7 @@ class C45Classifier(ClassifierTree):
         criterion: str = "gain_ratio",
         min_weight: float = 2.0,
         max_depth: int | None = None,
+        stopping: Any = None,
         pruning: Any = "error",
         confidence: float = 0.25,
         subtree_raising: bool = True,
@@ -167,6 +172,7 @@ class C45Classifier(ClassifierTree):
         self.criterion = criterion
         self.min_weight = min_weight
         self.max_depth = max_depth
+        self.stopping = stopping
         self.pruning = pruning
         self.confidence = confidence
         self.subtree_raising = subtree_raising

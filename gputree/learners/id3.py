@@ -29,7 +29,7 @@ from gputree.learners.tasks import ClassifierTree
 
 TWO_VALUES = ("binary", "generate-tree")  # variants whose columns have two values
 FROM_PARENT = ("dtl", "learn-dt")  # variants that say what an empty branch predicts
-SHARED = ("max_depth", "ccp_alpha", "categorical_features", "categories", "max_bins", "device", "verbose")
+SHARED = ("max_depth", "stopping", "ccp_alpha", "categorical_features", "categories", "max_bins", "device", "verbose")
 
 
 class ID3Classifier(ClassifierTree):
@@ -79,6 +79,8 @@ class ID3Classifier(ClassifierTree):
         the tree is the same.
     max_depth : int, optional
         Greatest depth of a leaf, the root has depth 0; at the limit stands the majority.
+    stopping : Rule, optional
+        What else ends growth: `gputree.stopping`.
     ccp_alpha : float, default=0.0
         Collapse what minimal cost-complexity pruning finds too weak; the historical learners do not prune.
     categorical_features : "from_dtype", array-like of int, str or bool, or None, default="from_dtype"
@@ -160,6 +162,7 @@ class ID3Classifier(ClassifierTree):
         criterion: str = "entropy",
         base: float | str = 2,
         max_depth: int | None = None,
+        stopping: Any = None,
         ccp_alpha: float = 0.0,
         categorical_features: ArrayLike | str | None = "from_dtype",
         categories: dict[Any, Any] | None = None,
@@ -175,6 +178,7 @@ class ID3Classifier(ClassifierTree):
         self.criterion = criterion
         self.base = base
         self.max_depth = max_depth
+        self.stopping = stopping
         self.ccp_alpha = ccp_alpha
         self.categorical_features = categorical_features
         self.categories = categories
