@@ -187,7 +187,7 @@ CASES: dict[str, tuple[Any, Any]] = dict.fromkeys(MODELS, (None, None)) | {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_thirty_lines_without_gputree_predict_the_same(name: str, tmp_path: Path) -> None:
+def test_the_lines_of_the_page_predict_the_same(name: str, tmp_path: Path) -> None:
     make, table = CASES[name]
     model, X = made(name) if make is None else (make(), table())
     if name == "subsets":

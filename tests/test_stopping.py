@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from scipy.stats import chi2_contingency
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.tree import DecisionTreeClassifier as Theirs
 
 import gputree
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor, MDLTreeClassifier, export_text
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor, MDLTreeClassifier, export_text, pruning
 from gputree.core.forest import Test
 from gputree.core.keys import Stream, draw
+from gputree.model_selection import estimate_error
 from gputree.stopping import (
     AllOf,
     AnyOf,
@@ -488,6 +489,42 @@ def test_rules_in_a_search_and_in_a_file(tmp_path: Path) -> None:
         assert again.stopping == rule
         assert again.stop_reason_.tolist() == model.stop_reason_.tolist()
         assert export_text(again) == export_text(model)
+
+
+def test_rules_of_the_same_name_are_told_apart_in_a_file(tmp_path: Path) -> None:
+    """One that ends growth and one that prunes."""
+    X, y, _, _ = cancer()
+    model = gputree.C45Classifier(stopping=ChiSquare(0.4), pruning=pruning.ChiSquare(0.01)).fit(X, y)
+    gputree.save(model, tmp_path / "tree")
+    again = gputree.load(tmp_path / "tree")
+    assert (again.stopping, again.pruning) == (ChiSquare(0.4), pruning.ChiSquare(0.01))
+    assert again.stop_reason_.tolist() == model.stop_reason_.tolist()
+
+
+@pytest.mark.parametrize("rule", [pruning.CostComplexity(0.01), pruning.ErrorBased(0.1), pruning.RiskBound()])
+def test_pruning_of_a_fitted_tree_keeps_the_reasons_of_its_leaves(rule: Any, tmp_path: Path) -> None:
+    X, y, _, _ = cancer()
+    whole = DecisionTreeClassifier(stopping=ChiSquare(0.2)).fit(X, y)
+    rows = () if isinstance(rule, pruning.CostComplexity) else (X, y)
+    model = pruning.prune(whole, rule, *rows)
+    assert model.get_n_leaves() < whole.get_n_leaves()
+    leaf, reason = model.forest_.kind == Test.LEAF, model.stop_reason_
+    assert ((reason == "") == ~leaf).all()
+    assert "pruned" in reason
+    before = {tuple(row): r for row, r in zip(whole.forest_.stats.tolist(), whole.stop_reason_, strict=True)}
+    for row, own in zip(model.forest_.stats[leaf].tolist(), reason[leaf], strict=True):
+        assert own in ("pruned", before.get(tuple(row)))
+    gputree.save(model, tmp_path / "tree")
+    assert gputree.load(tmp_path / "tree").stop_reason_.tolist() == reason.tolist()
+
+
+def test_rules_of_many_fits_follow_the_rows_of_each() -> None:
+    """Errors of folds are those of a loop of fits."""
+    X, y, X_held, y_held = cancer()
+    model = DecisionTreeClassifier(stopping=Validation(X_held, y_held) | CrossValidated(3))
+    found = estimate_error(model, X, y, cv=KFold(4))
+    loop = [1.0 - clone(model).fit(X[a], y[a]).score(X[b], y[b]) for a, b in KFold(4).split(X)]
+    np.testing.assert_allclose([found.loss[found.fold == k].mean() for k in range(4)], loop)
 
 
 def test_a_rule_of_ones_own() -> None:
