@@ -82,14 +82,14 @@ def test_trees_of_j48(name: str) -> None:
 @pytest.mark.parametrize("name", BINARY)
 def test_binary_trees_of_j48(name: str) -> None:
     """J48 -B: one category against the others, pruned."""
-    assert j48_text(C45Classifier(categorical_split="binary").fit(*frame_of(name)), name) == BINARY[name]
+    assert j48_text(PrunedC45Classifier(categorical_split="binary").fit(*frame_of(name)), name) == BINARY[name]
 
 
 def test_one_category_against_the_rest_by_hand() -> None:
     """Of three categories the second is pure: its entropy gain is taken, others and unmet categories go to branch 1."""
     X = pd.DataFrame({"c": categorical([*"aabbbcc"] * 2, list("abcd"))})
     y = np.array([0, 1, 0, 0, 0, 1, 1] * 2)
-    forest = C45Classifier(categorical_split="binary", pruning=None, collapse=False, max_depth=1).fit(X, y).forest_
+    forest = C45Classifier(categorical_split="binary", max_depth=1).fit(X, y).forest_
     gains = {}
     for v in range(3):
         parts = [np.bincount(y[where], minlength=2) for where in (X["c"].cat.codes == v, X["c"].cat.codes != v)]
