@@ -255,7 +255,8 @@ def notes(one: Entry) -> list[str]:
     ]
     gaps = []
     for score, own in one.ours.scores.items() if one.ours else ():
-        others = [side.scores[score] for side in one.peers if score in side.scores]
+        peers = [side for side in one.peers if not side.library.startswith("gputree")]
+        others = [side.scores[score] for side in peers if score in side.scores]
         gaps += [f"{score} {max(others) - own:+.4f}"] if others else []
     if gaps:
         bar = f" (bar {SCORE_BAR})" if one.setting.classes else ""

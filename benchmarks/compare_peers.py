@@ -3,7 +3,7 @@
 Equal are rows (float32 as they come; what a library makes of them is made in its time), threads, depth, rows of a leaf,
 255 bins a column where a library bins, and no regularisation. What else is chosen, and why:
 
-- scikit-learn has no bins: exact cuts. One tree uses one thread.
+- scikit-learn has no bins: exact cuts. One tree uses one thread. "gputree exact" has none either: max_bins=None.
 - LightGBM, one tree: gbdt, one iteration, learning rate 1. Classes start from equal odds (no boost_from_average), so
   that all Hessians are equal and a split by gradients is one by the Gini index. num_leaves is 2^depth, or 2^17 (its
   most), but no more than there are rows for. Its tables, which it makes for all leaves at the start (7 GiB for 2^16 of
@@ -124,8 +124,8 @@ class Gputree(Estimators):
 
     module = "gputree"
 
-    def __init__(self, device: str) -> None:
-        self.device, self.name = device, f"gputree {device}"
+    def __init__(self, device: str, name: str, **parameters: Any) -> None:
+        self.device, self.name, self.parameters = device, name, parameters
 
     def missing(self) -> str:
         if self.device == "jit" and find_spec("numba") is None:
@@ -133,7 +133,7 @@ class Gputree(Estimators):
         return super().missing()
 
     def made(self, name: str, parameters: dict[str, Any]) -> Any:
-        return getattr(importlib.import_module("gputree"), name)(device=self.device, **parameters)
+        return getattr(importlib.import_module("gputree"), name)(device=self.device, **parameters, **self.parameters)
 
     def fit(self, setting: Setting, X: Any, y: Any) -> Any:
         with environment("OMP_NUM_THREADS", str(setting.threads)):
@@ -255,7 +255,12 @@ class Ydf(Library):
 
 
 PEERS: tuple[Library, ...] = (ScikitLearn(), LightGbm(), XgBoost(), Ydf())
-LIBRARIES: dict[str, Library] = {one.name: one for one in (Gputree("jit"), Gputree("numpy"), *PEERS)}
+OURS = (
+    Gputree("jit", "gputree jit"),
+    Gputree("jit", "gputree exact", max_bins=None),
+    Gputree("numpy", "gputree numpy"),
+)
+LIBRARIES: dict[str, Library] = {one.name: one for one in (*OURS, *PEERS)}
 
 
 @contextlib.contextmanager

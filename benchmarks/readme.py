@@ -18,7 +18,7 @@ from benchmarks.bench_fit import RESULTS
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- times: python -m benchmarks.readme --write -->\n", "<!-- end of times -->\n"
-OURS, PEERS = "gputree jit", ("scikit-learn", "LightGBM", "XGBoost", "YDF")
+OURS, PEERS = "gputree jit", ("gputree exact", "scikit-learn", "LightGBM", "XGBoost", "YDF")
 NAMES = {
     "tree6": "tree, depth 6",
     "tree10": "tree, depth 10",

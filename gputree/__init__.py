@@ -59,7 +59,7 @@ _HOMES = {
     "tree_html": "gputree.inspect.html",
     "trees_to_dataframe": "gputree.inspect.dump",
 }
-_MODULES = ("datasets", "impurity", "stopping")
+_MODULES = ("datasets", "impurity", "model_selection", "pruning", "stopping")
 
 __all__ = [
     "C45Classifier",
@@ -84,8 +84,10 @@ __all__ = [
     "from_sklearn",
     "impurity",
     "load",
+    "model_selection",
     "plot_oob_errors",
     "plot_tree",
+    "pruning",
     "rules",
     "save",
     "split_table",

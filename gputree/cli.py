@@ -1,4 +1,4 @@
-"""The command line: ``gputree demo``, ``fit``, ``evaluate``, ``predict``, ``show``, ``rules``, and some more.
+"""The command line: ``gputree demo``, ``fit``, ``evaluate``, ``predict``, ``prune``, ``show``, ``rules`` and others.
 
 A mistake in the input ends with code 2, a file or device that cannot be used with code 1, always with a sentence
 and never with a traceback. May import everything below.
@@ -30,7 +30,7 @@ from gputree.backends import report as backend_report
 from gputree.datasets import load_penguins, make_higgs_like
 from gputree.inspect.text import export_text
 from gputree.inspect.words import shortened
-from gputree.io import require_place, save, whole_file
+from gputree.io import require_place, whole_file
 from gputree.learners import ESTIMATORS
 from gputree.learners.frames import Columns
 from gputree.readers.cells import InputError, is_missing
@@ -40,7 +40,6 @@ from gputree.readers.problem import (
     check_class_weight,
     check_parameters,
     check_signs,
-    checked_weight,
     given_parameters,
     learner_name,
     make_learner,
@@ -48,9 +47,10 @@ from gputree.readers.problem import (
     option,
     read_problem,
     with_split,
-    with_target,
 )
-from gputree.readers.tables import load_model, other_column, read_table, tree_of
+from gputree.readers.pruner import add_prune_options, run_prune
+from gputree.readers.rows import add_row_options, read_rows, show_rows
+from gputree.readers.tables import load_model, read_table, save_model, tree_of
 from gputree.report import (
     LABEL,
     LONGEST,
@@ -163,13 +163,11 @@ def make_parser() -> argparse.ArgumentParser:
     demo.add_argument("--rows", type=int, default=DEMO_ROWS, metavar="N", help="generated rows (default: %(default)s)")
     demo.add_argument("--verbose", action="store_true", help="print a line a level while the large tree grows")
     add_fit_options(command(run_fit, table))
-    evaluate = command(run_evaluate, model, table)
-    evaluate.add_argument("--target", metavar="COLUMN", help="the true values (default: the column the model lacks)")
-    evaluate.add_argument("--sample-weight", metavar="COLUMN", help="a column with the weights of the rows")
-    evaluate.add_argument("--drop-missing", action="store_true", help="leave out rows without a true value")
+    add_row_options(command(run_evaluate, model, table))
     predict = command(run_predict, model, table)
     predict.add_argument("--proba", action="store_true", help="write the share of every class as well")
     predict.add_argument("-o", "--output", metavar="CSV", help="where to (default: standard output)")
+    add_prune_options(command(run_prune, model))
     shown = command(run_show, model)
     levels = "tests below this depth are cut off; 0 shows the root's test (default: %(default)s)"
     shown.add_argument("--max-depth", type=int, default=10, metavar="N", help=levels)
@@ -230,11 +228,7 @@ def run_fit(args: argparse.Namespace) -> None:
         warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
         model.fit(problem.X, problem.y, problem.weight)
     show_fit(model, problem)
-    if args.output:
-        save(model, args.output)
-        show("saved", f"{args.output} ({os.path.getsize(args.output):,} bytes)")
-    else:
-        complain("the model is not saved: give `-o MODEL`", "note")
+    save_model(model, args.output)
 
 
 def show_problem(problem: Problem, plan: Plan, model: Any) -> None:
@@ -272,26 +266,12 @@ def show_fit(model: Any, problem: Problem) -> None:
 def run_evaluate(args: argparse.Namespace) -> None:
     """Measure a model on a table with the true values."""
     model = load_model(args.model, args.table)
-    if model.n_outputs_ > 1:
-        raise InputError(f"{args.model} has {model.n_outputs_} outputs; `gputree evaluate` reads models of one")
-    features = {feature.name: feature for feature in model.schema_.features}
-    others = [args.sample_weight] if args.sample_weight else []
-    target = args.target or other_column(args.table, [*features, *others])
-    for name, use in zip([target, *others], ("target", "weights"), strict=False):
-        if name in features:
-            raise InputError(f"the model reads column {name!r}, so it cannot be the {use}; name another column")
-    table = read_table(args.table, {**features, **dict.fromkeys([target, *others])})
-    arrays = dict(zip(table.columns, table.arrays, strict=True))
-    keep = with_target(arrays[target], target, args.drop_missing)
-    weight = checked_weight(arrays[args.sample_weight][keep], args.sample_weight) if others else None
-    X, y = Columns(tuple(features), tuple(arrays[name][keep] for name in features)), arrays[target][keep]
-    show("table", f"{count(y.size, 'row')}, target {target}{f', weights {others[0]}' if others else ''}")
+    rows = read_rows(model, args)
+    show_rows(rows)
     if is_classifier(model):
-        show_classes(model, X, y, weight)
+        show_classes(model, rows.X, rows.y, rows.weight)
         return
-    if y.dtype == object:
-        raise InputError(f"column {target!r} holds text such as {y[0]!r}, and the model predicts numbers")
-    for name, text in regression(y, predicted(model, X), weight):
+    for name, text in regression(rows.y, predicted(model, rows.X), rows.weight):
         show(name, text)
 
 

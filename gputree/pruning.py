@@ -21,7 +21,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.forest import Forest
 from gputree.core.routes import Parts
-from gputree.engine.pruning import Cases, Collapse, CostComplexity, ErrorBased, Fitted, Needs, ReducedError, Rule
+from gputree.engine.pruning import (
+    BottomUp,
+    Cases,
+    ChiSquare,
+    Collapse,
+    CostComplexity,
+    ErrorBased,
+    Fitted,
+    Needs,
+    Path,
+    ReducedError,
+    RiskBound,
+    Rule,
+    ValidationSet,
+    WholeTree,
+)
 from gputree.learners.forest import BaseForest
 from gputree.learners.grower import Grower
 from gputree.learners.held_out import dense
@@ -29,7 +44,21 @@ from gputree.learners.inputs import read_predict
 from gputree.learners.labels import as_columns
 from gputree.learners.tasks import checked_weight
 
-__all__ = ["Collapse", "CostComplexity", "ErrorBased", "ReducedError", "Rule", "prune"]
+__all__ = [
+    "BottomUp",
+    "ChiSquare",
+    "Collapse",
+    "CostComplexity",
+    "ErrorBased",
+    "Path",
+    "ReducedError",
+    "RiskBound",
+    "Rule",
+    "ValidationSet",
+    "WholeTree",
+    "cost_complexity_path",
+    "prune",
+]
 
 STALE = ("oob_score_", "oob_errors_", "oob_decision_function_", "oob_prediction_")  # of the trees as they were
 
@@ -41,11 +70,11 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     ----------
     model : estimator
         A fitted tree or forest of this library; it stays as it is.
-    rule : Collapse, ErrorBased, ReducedError or CostComplexity
-        How to prune; also a `Rule` of your own.
+    rule : Rule
+        How to prune: an object such as ``ErrorBased()``, also of a class of your own.
     X : array-like or frame of shape (n_rows, n_features), optional
-        For a rule that asks for them: the rows of the fit (`ErrorBased` with raising), or rows that the fit has not
-        seen (`ReducedError`). Columns must be those of the fit.
+        For a rule that asks for them: the rows of the fit (`ErrorBased` with raising, `RiskBound`, `BottomUp`), or rows
+        that the fit has not seen (`ReducedError`, `ValidationSet`). Columns must be those of the fit.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
         Their labels or numbers.
     sample_weight : array-like of shape (n_rows,), optional
@@ -75,25 +104,79 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     >>> forest = RandomForestClassifier(n_estimators=5).fit(X[::2], y[::2])
     >>> pruned = prune(forest, ReducedError(), X[1::2], y[1::2])
     >>> forest.forest_.n_leaves, pruned.forest_.n_leaves
-    (68, 37)
+    (54, 37)
     """
+    if not isinstance(rule, Rule):
+        raise TypeError(f"{rule!r} is no rule of pruning; give an object such as gputree.pruning.ErrorBased()")
+    check_model(model, rule)
+    check_rows(rule, X, y)
+    cases = None if rule.needs is Needs.NO_ROWS else read_cases(model, X, y, sample_weight)
+    if cases is not None and rule.needs is Needs.FIT:
+        cases = as_fitted(model, cases)
+    return with_forest(model, rule(fitted_of(model), cases))
+
+
+def cost_complexity_path(model: Any, penalty: str = "leaves", cost: str = "impurity") -> Path:
+    """Every tree of minimal cost-complexity pruning, from a fitted tree to its root.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted tree of this library, pruned or not.
+    penalty : {"leaves", "nodes"}, default="leaves"
+        What alpha counts.
+    cost : {"impurity", "error"}, default="impurity"
+        Of the leaves, as in `CostComplexity`.
+
+    Returns
+    -------
+    Path
+        ``alphas`` and ``impurities``, float64 (n_steps,): from each alpha on, `CostComplexity` leaves the tree of this
+        step, whose leaves cost so much; ``nodes``, intp (n_steps - 1,): the node that the next step makes a leaf.
+
+    Raises
+    ------
+    TypeError
+        If the model is none of this library.
+    sklearn.exceptions.NotFittedError
+        If the model is not fitted.
+    ValueError
+        If it has several trees; if errors are asked for and it has no classes; if a parameter is not as it must be.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gputree import DecisionTreeClassifier
+    >>> model = DecisionTreeClassifier().fit(*load_iris(return_X_y=True))
+    >>> cost_complexity_path(model).alphas[-2:].round(4), cost_complexity_path(model, "nodes").alphas[-2:].round(4)
+    (array([0.2598, 0.3333]), array([0.1299, 0.1667]))
+    """
+    rule = CostComplexity(0.0, penalty, cost)
+    check_model(model, rule)
+    if model.forest_.roots.size > 1:
+        raise ValueError(
+            f"{type(model).__name__} has {model.forest_.roots.size} trees, and a path is of one; "
+            "give one of its estimators_"
+        )
+    return rule.path(fitted_of(model))
+
+
+def fitted_of(model: Any) -> Fitted:
+    """What rules read of a model."""
+    return Fitted(model.forest_, model.layout_, model.weight_unit_, model._meaning().criterion)
+
+
+def check_model(model: Any, rule: Rule) -> None:
+    """The model is fitted, and one that the rule is for."""
     if isinstance(model, type) or not isinstance(model, Grower):
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
         raise TypeError(f"{what} is no tree or forest of gputree; give a fitted one (gputree.from_sklearn makes one)")
     check_is_fitted(model, "forest_")
-    if not isinstance(rule, Rule):
-        raise TypeError(f"{rule!r} is no rule of pruning; give an object such as gputree.pruning.ErrorBased()")
     if rule.of_classes and not (model.layout_.counts and model.n_outputs_ == 1):
         raise ValueError(
             f"{rule!r} counts errors of one output of classes, and {type(model).__name__} was fitted to numbers or "
             "several outputs; give ReducedError() or CostComplexity(alpha)"
         )
-    check_rows(rule, X, y)
-    fitted = Fitted(model.forest_, model.layout_, model.weight_unit_, model._meaning().criterion)
-    cases = None if rule.needs is Needs.NO_ROWS else read_cases(model, X, y, sample_weight)
-    if cases is not None and rule.needs is Needs.FIT:
-        cases = as_fitted(model, cases)
-    return with_forest(model, rule(fitted, cases))
 
 
 def check_rows(rule: Rule, X: Any, y: Any) -> None:
@@ -131,7 +214,10 @@ def class_numbers(model: Any, columns: list[NDArray[Any]]) -> NDArray[np.int64]:
 def as_fitted(model: Any, cases: Cases) -> Cases:
     """The rows as the fit saw them, in the roots with their whole weights."""
     if getattr(model, "monotonic_cst", None) is not None:
-        raise ValueError("raising branches would undo monotonic_cst: give ErrorBased(raising=False)")
+        raise ValueError(
+            "a branch in the place of its test would undo monotonic_cst: give a rule that only cuts, such as "
+            "ErrorBased(raising=False)"
+        )
     if getattr(model, "class_weight", None) is not None:
         weight = model._weights(cases.y.T, cases.weight, cases.weight.size)
         cases = replace(cases, weight=cases.weight if weight is None else weight)
@@ -141,8 +227,9 @@ def as_fitted(model: Any, cases: Cases) -> Cases:
         raise ValueError(f"X has {cases.weight.size} rows, and the fit had {model.n_rows_}; give the rows of the fit")
     parts = []
     for tree, root in enumerate(roots):
-        row = model._bag(tree) if bagged else np.flatnonzero(units)
-        weight = np.ones(row.size, np.int64) if bagged else units[row]
+        row, weight = (
+            np.unique(model._bag(tree), return_counts=True) if bagged else (np.flatnonzero(units), units[units > 0])
+        )
         parts.append(Parts(row, np.full(row.size, root, np.intp), weight))
     check_counts(model, cases, parts)
     return replace(cases, parts=Parts.joined(parts))
@@ -158,7 +245,7 @@ def check_counts(model: Any, cases: Cases, parts: list[Parts]) -> None:
             raise ValueError(
                 f"the rows have weights {(counts * model.weight_unit_).tolist()} by class, and the fit had "
                 f"{(model.forest_.stats[root, :n_classes] * model.weight_unit_).tolist()}; give the rows and weights "
-                "of the fit, or ErrorBased(raising=False), which needs none"
+                "of the fit, or a rule that needs none, such as ErrorBased(raising=False)"
             )
 
 

@@ -259,7 +259,8 @@ class Parameter:
 
 def documented(learner: type) -> dict[str, Parameter]:
     """The parameters of an estimator; several that share a line of its docstring have a default each."""
-    lines = (learner.__doc__ or "").partition("Parameters\n")[2].partition("Attributes\n")[0].splitlines()
+    text = (learner.__doc__ or "").partition("Parameters\n")[2]
+    lines = re.split(r"\n *(?:Attributes|Raises|Notes|References|Examples)\n", text)[0].splitlines()
     defaults = {name: given.default for name, given in inspect.signature(learner).parameters.items()}
     found: dict[str, Parameter] = {}
     current: list[str] = []

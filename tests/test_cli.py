@@ -806,3 +806,98 @@ def test_booleans_of_a_file_are_those_of_a_data_frame(run: Run) -> None:
     assert model.schema_.features[0].categories == (False, True)
     frame = pd.read_csv("t.csv")
     assert model.predict(frame[["a"]]).tolist() == ["u", "v", "u", "v"]
+
+
+# prune
+
+
+def fitted(run: Run, *options: str) -> tuple[str, str, str]:
+    """A model of two thirds of the penguins, these rows, and the others."""
+    lines = Path(penguins()).read_text(encoding="utf-8").splitlines()
+    parts = [[line for i, line in enumerate(lines[1:]) if (i % 3 == 2) == other] for other in (False, True)]
+    names = [write(f"{name}.csv", lines[0], *part) for name, part in zip(("train", "other"), parts, strict=True)]
+    run("fit", names[0], "--target", "species", "-o", "m.gputree", *options)
+    return "m.gputree", *names
+
+
+def test_prune_by_a_rule_that_needs_no_rows(run: Run) -> None:
+    model, train, _ = fitted(run)
+    out = run("prune", model, "--rule", "cost-complexity", "--alpha", "0.01", "-o", "small.gputree")
+    assert value(out, "rule") == "CostComplexity(alpha=0.01, penalty='leaves', cost='impurity')"
+    before, after = gputree.load(model), gputree.load("small.gputree")
+    assert value(out, "before").startswith(f"{before.forest_.n_nodes} nodes, ")
+    assert value(out, "after").startswith(f"{after.forest_.n_nodes} nodes, ")
+    assert after.forest_.n_nodes < before.forest_.n_nodes
+    assert value(out, "fingerprint") == after.fingerprint()
+    assert value(out, "saved").startswith("small.gputree (")
+    out = run("prune", model, "--rule", "CHI-SQUARE", "--table", train)
+    assert "accuracy 1.0000" in value(out, "before")
+    assert "the model is not saved" in run.err
+
+
+@pytest.mark.parametrize(
+    ("rule", "table"),
+    [
+        (["reduced-error", "--strict", "True"], 2),
+        (["reduced-error", "--greedy", "True"], 2),
+        (["validation-set"], 2),
+        (["risk-bound", "--delta", "0.1", "--n-tests", "20"], 1),
+        (["error-based", "--cf", "0.05", "--limit", "c45"], 1),
+        (["error-based", "--raising", "False"], 0),
+        (["collapse"], 0),
+    ],
+    ids=lambda v: v[0] if isinstance(v, list) else "",
+)
+def test_prune_by_rows(run: Run, rule: list[str], table: int) -> None:
+    files = fitted(run)
+    given = ["--table", files[table]] if table else []
+    out = run("prune", files[0], "--rule", *rule, *given, "-o", "small.gputree")
+    assert gputree.load("small.gputree").forest_.n_nodes <= gputree.load(files[0]).forest_.n_nodes
+    assert ("table" in out) == bool(table)
+
+
+def test_prune_a_regressor(run: Run) -> None:
+    write("t.csv", "x,y", *(f"{i},{i * i % 17}.5" for i in range(60)))
+    run("fit", "t.csv", "--target", "y", "-o", "m.gputree")
+    out = run("prune", "m.gputree", "--rule", "reduced-error", "--table", "t.csv", "--target", "y")
+    assert "RMSE 0; R2 1.0000" in value(out, "before")
+    assert "counts errors of one output of classes" in run.fails("prune", "m.gputree", "--rule", "chi-square")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--rule", "bottom"], "--rule bottom is unknown; rules are collapse, error-based,"),
+        (["--rule", "reduced-error"], "--rule reduced-error needs validation rows, which the fit has not seen; give"),
+        (["--rule", "risk-bound"], "--rule risk-bound needs the rows of the fit; give them with --table"),
+        (["--rule", "risk-bound", "--delta", "2", "--table", "other.csv"], "delta=2 must be a number above 0"),
+        (["--rule", "error-based", "--cf", "0", "--table", "train.csv"], "cf=0 must be a number above 0"),
+        (["--rule", "risk-bound", "--table", "other.csv"], "give the rows"),
+        (["--rule", "reduced-error", "--strict", "no", "--table", "other.csv"], "strict='no' must be True or False"),
+        (["--rule", "cost-complexity"], "--rule cost-complexity needs --alpha"),
+        (
+            ["--rule", "collapse", "--alpha", "1"],
+            "--alpha is no parameter of the rule collapse, which has no parameters",
+        ),
+        (["--rule", "chi-square", "--cf", "1"], "--cf is no parameter of the rule chi-square, which has --alpha"),
+        (["--rule", "reduced-error", "--table", "none.csv"], "has no column"),
+        (["--rule", "reduced-error", "--table", "empty.csv"], "row"),
+        (
+            ["--rule", "reduced-error", "--table", "strange.csv"],
+            "column 'species' holds 1 class that the model was never",
+        ),
+    ],
+)
+def test_prune_says_what_is_wrong(run: Run, argv: list[str], message: str) -> None:
+    model, _, other = fitted(run)
+    lines = Path(other).read_text(encoding="utf-8").splitlines()
+    write("none.csv", "species,island", "Adelie,Dream")
+    write("empty.csv", lines[0])
+    write("strange.csv", lines[0], lines[1].replace("Adelie", "Emperor"))
+    assert message in run.fails("prune", model, *argv)
+
+
+def test_prune_does_not_write_over_what_it_reads(run: Run) -> None:
+    model, *_ = fitted(run)
+    run.fails("prune", model, "--rule", "collapse", "-o", model, code=1)
+    assert run("fingerprint", model)

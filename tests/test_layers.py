@@ -15,7 +15,7 @@ LAYERS = ("core", "backends", "engine", "learners")  # each may use those before
 # may use every layer and each other; no layer uses them
 TOP = (
     *("inspect", "io", "storage", "cli", "readers", "report"),
-    *("datasets", "generators", "table", "impurity", "pruning", "examples", "stopping"),
+    *("datasets", "generators", "table", "impurity", "pruning", "examples", "model_selection", "stopping"),
 )
 CALLS_UP = "learners.looks"  # methods of estimators whose work is done in `inspect`, imported when they are called
 REQUIRED = {"numpy", "scipy", "joblib", "sklearn", "narwhals"}  # always installed: all others load inside a function

@@ -21,8 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.blocks import block_of, by_rows, column_of, row_blocks
 from gputree.backends.cpu.host import (
+    block_of,
+    by_rows,
+    column_of,
     found_of,
     is_pair,
     job_of,
@@ -53,6 +55,8 @@ TABLE_BYTES = 1 << 18  # of the tables of features that are counted together
 PART_BYTES = 1 << 18  # of the codes of a small node
 PART_ROWS = 1 << 13  # rows of a small node
 FEATURES = 16  # columns of a large node searched by one thread at a time
+ROWS = 1 << 14  # rows encoded or predicted by one thread at a time
+CELLS = 1 << 17  # ... and cells: a part of a sparse table is made dense
 TASKS = 8  # pieces of work a thread
 COMPILING = RLock()
 PATIENCE = 1.0  # seconds after which compiling is told; reading from disk takes less
@@ -373,13 +377,19 @@ class Jit(Oracle):
         X = by_rows(X)
         total = np.zeros((X.shape[0], forest.value.shape[1]))
         run, (tests, roots, value) = kernels(None), walk_of(forest)
-        links = None if share is None else (np.array(forest.n_children), np.array(share))
+        links = () if share is None else (np.array(forest.n_children), np.array(share))
 
         def work(rows: slice) -> None:
-            if links is None:
+            if share is None:
                 run.add_values(tests, roots, value, block_of(X, rows), total[rows])
             else:
                 run.add_shares((tests, links), roots, value, block_of(X, rows), total[rows])
 
         self.each(work, row_blocks(X))
         return total
+
+
+def row_blocks(X: NDArray[Any]) -> list[slice]:
+    """Rows that a thread takes at a time."""
+    step = max(1, min(ROWS, CELLS // max(1, X.shape[1])))
+    return [slice(first, min(first + step, X.shape[0])) for first in range(0, X.shape[0], step)]

@@ -12,7 +12,7 @@ from gputree.core.routes import branches_of
 
 
 def walk(forest: Forest, roots: NDArray[np.int32], X: NDArray[Any]) -> NDArray[np.int32]:
-    """Nodes i4 (n, T) where rows X f4/f8 (n, F) end in the trees of some roots i4 (T,): leaves, or where rows stay."""
+    """Leaves i4 (n, T) of rows X f4/f8 (n, F) in the trees of some roots i4 (T,), or the nodes at which rows stay."""
     node = np.tile(roots, X.shape[0])
     walker = np.flatnonzero(forest.kind[node] != Test.LEAF)
     while walker.size:

@@ -43,10 +43,14 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Bags that are written out: tree t has the rows ``rows[ptr[t] : ptr[t + 1]]``."""
+    """Bags that are written out: tree t has the rows ``rows[ptr[t] : ptr[t + 1]]``.
+
+    ``alike``: all trees make the draws of the first, as fits of one tree on other rows do.
+    """
 
     rows: NDArray[np.int64]
     ptr: NDArray[np.int64]
+    alike: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,8 @@ class Bags:
 
     def keys(self) -> NDArray[np.uint64]:
         """Keys of the roots, u8 (T,)."""
-        return root_keys(self.seed, np.arange(self.first, self.first + self.n_trees))
+        alike = isinstance(self.draws, Listed) and self.draws.alike
+        return root_keys(self.seed, self.first + (0 if alike else 1) * np.arange(self.n_trees))
 
     def drawn(self, tree: int) -> NDArray[np.int64]:
         """Rows of the bag of one tree in the order of their draws; ``tree`` counts from ``first``."""

@@ -110,6 +110,8 @@ def step(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> tuple[Pa
     """
     x = X[at.row, forest.feature[at.node]].astype(np.float64, copy=False)
     branch = branches_of(forest, at.node, x)
+    if int(branch.max(initial=0)) < STAY:
+        return Parts(at.row, forest.first_child[at.node] + branch, at.weight), np.zeros(len(at), bool)
     stays, spreads = branch == STAY, branch == SPREAD
     known = ~(stays | spreads)
     own = at.take(known)

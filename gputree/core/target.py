@@ -198,6 +198,15 @@ class Target:
             return float(np.ldexp(criterion.unit / self.layout.n_outputs, -self.layout.degree * unit))
 
 
+def on_the_scale_of(target: Target, y: NDArray[np.float64]) -> Target:
+    """Rows y f8 (n, O) without weights, of no wider range, in the channels and on the scale of a target of sums."""
+    assert target.sums is not None
+    sums = target.sums
+    values = np.rint(np.ldexp((y - sums.centre).T, sums.exponent[:, None])).astype(np.int64)
+    own = replace(sums, y=np.ascontiguousarray(y.T) + 0.0, values=values)
+    return replace(target, n_rows=y.shape[0], sums=own)
+
+
 def counting_rows(target: Target) -> Target:
     """The same with a channel that counts rows, which is needed where rows are drawn more than once."""
     if target.layout.rows >= 0:

@@ -27,7 +27,7 @@ THEIRS = {name: getattr(sklearn.tree, name) for name in ESTIMATORS}
 
 
 def to_sklearn(model: Any) -> Any:
-    """Give a tree as scikit-learn's own estimator of the same name, or as its ``DecisionTreeClassifier``, fitted.
+    """Give a tree as scikit-learn's own estimator of the same name, fitted.
 
     It has the parameters that scikit-learn knows, its fitted attributes, and counts, weights, impurities, values,
     thresholds and the side of missing values as they are, with nodes numbered depth first; so scikit-learn's text,
@@ -41,18 +41,18 @@ def to_sklearn(model: Any) -> Any:
 
     Parameters
     ----------
-    model : DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor or MDLTreeClassifier
+    model : DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier or ExtraTreeRegressor
         A fitted tree of this library.
 
     Returns
     -------
     estimator
-        Of the class of that name in ``sklearn.tree``; for a class that it does not have, a ``DecisionTreeClassifier``.
+        Of the class of that name in ``sklearn.tree``.
 
     Raises
     ------
     TypeError
-        If the model is no tree of this library.
+        If the model is no tree of this library, or of a kind that scikit-learn does not have.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     ValueError
@@ -72,11 +72,16 @@ def to_sklearn(model: Any) -> Any:
     |   |--- class: 1
     """
     require_tree(model)
-    kind = THEIRS.get(type(model).__name__, sklearn.tree.DecisionTreeClassifier)
+    name = type(model).__name__
+    if name not in THEIRS:
+        raise TypeError(
+            f"scikit-learn has no {name}, and its trees no branch for each value; give the tree on as "
+            "gputree.export_dict(model)"
+        )
+    kind = THEIRS[name]
     refuse_categories(model)
     shared = set(kind().get_params()) - {"categorical_features"}  # which newer versions read in their own way
-    own = clone(model)
-    result = kind(**{name: getattr(own, name) for name in shared if hasattr(own, name)})
+    result = kind(**{name: value for name, value in clone(model).get_params().items() if name in shared})
     result.n_features_in_, result.n_outputs_ = model.n_features_in_, model.n_outputs_
     result.max_features_ = model.max_features_
     if hasattr(model, "feature_names_in_"):

@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind, to_host
 from gputree.backends.oracle import dense
-from gputree.core.forest import Forest
-from gputree.engine.pruning import cost_complexity_path, prune
+from gputree.engine.pruning import cost_complexity_path
 from gputree.learners.grower import Grower, Prepared
 from gputree.learners.inputs import read_predict
 from gputree.learners.looks import Looks
@@ -83,10 +82,6 @@ class BaseTree(Looks, Grower):
     def _unpruned(self) -> Self:
         """The same estimator, not fitted, that does not prune."""
         return clone(self).set_params(ccp_alpha=0.0)  # type: ignore[no-any-return]
-
-    def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
-        """The tree without what minimal cost-complexity pruning finds too weak."""
-        return prune(forest, ready.rows.target.layout.weight(forest.stats.T), self.ccp_alpha)
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Bunch:
         """Effective alphas of minimal cost-complexity pruning, and the impurity of the leaves after each step.

@@ -26,7 +26,6 @@ from gputree.core.forest import Forest, joined
 from gputree.core.schema import Schema
 from gputree.core.target import Target, counting_rows
 from gputree.engine.grow import Watch, grow
-from gputree.engine.pruning import prune
 from gputree.engine.recipe import Recipe
 from gputree.engine.sampling import FeatureDraws
 from gputree.learners.bagging import Bagging, draws_of_a_bag, listed
@@ -248,7 +247,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
 
         def grown(trees: range) -> Forest:
             own = replace(recipe, sampler=replace(recipe.sampler, first=trees[0], n_trees=len(trees)))
-            return self._pruned(grow(backend, codes, target, own, self.seed_, watch), target)
+            return self._pruned(grow(backend, codes, target, own, self.seed_, watch), ready)
 
         return grown
 
@@ -257,13 +256,6 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
         n, draws = ready.rows.n_rows, ready.recipe.sampler.draws
         drawn = min(draws.total, n) if isinstance(draws, Draws) else n
         return max(1, POSITIONS // max(drawn, 1) if ready.backend.device == "cpu" else DEVICE_POSITIONS // n)
-
-    def _pruned(self, forest: Forest, target: Target) -> Forest:
-        """Every tree cut back by itself."""
-        if self.ccp_alpha <= 0.0:
-            return forest
-        trees = [forest.tree(t) for t in range(forest.roots.size)]
-        return joined([prune(tree, target.layout.weight(tree.stats.T), self.ccp_alpha) for tree in trees])
 
     def _fixed_seed(self) -> bool:
         """Whether ``random_state`` is one seed, and not a stream of them."""

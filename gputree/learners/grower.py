@@ -22,14 +22,14 @@ from gputree.backends import choose, choose_or_cpu, wanted_device
 from gputree.backends.arrays import device_number, on_device, to_host
 from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError, heard
 from gputree.core.criteria import CRITERIA, Criterion
-from gputree.core.forest import Forest
+from gputree.core.forest import Forest, joined
 from gputree.core.packed import Meaning, pack, unpack
 from gputree.core.routes import branch_shares, steered
 from gputree.core.schema import ALL_CODES, Cuts, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Stop
 from gputree.core.target import Target
 from gputree.engine.grow import Watch, grow
-from gputree.engine.pruning import Cases
+from gputree.engine.pruning import Cases, prune
 from gputree.engine.recipe import TABLE_BYTES, Order, Recipe
 from gputree.engine.sampling import Sampler
 from gputree.learners.inputs import read_fit, read_predict, stays_on_device
@@ -166,6 +166,14 @@ class Grower(BaseEstimator):
         X = rows.X if backend.device != "cpu" else to_host(rows.X)
         cuts = self._edges(backend, replace(rows, X=X), self.schema_)
         return backend.encode(X, cuts), cuts
+
+    def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
+        """Every tree without what minimal cost-complexity pruning finds too weak."""
+        if self.ccp_alpha <= 0.0:
+            return forest
+        layout = ready.rows.target.layout
+        trees = (forest.tree(t) for t in range(forest.roots.size))
+        return joined([prune(tree, layout.weight(tree.stats.T), self.ccp_alpha) for tree in trees])
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.schema import Feature
-from gputree.io import HEADER, load
+from gputree.io import HEADER, load, save
 from gputree.learners.frames import Columns
 from gputree.readers.cells import InputError, Wanted, booleans_as_known, object_array
 from gputree.readers.delimited import Form, read_csv, read_form, require_rows
-from gputree.report import cut_list
+from gputree.report import complain, cut_list, show
 
 ZIP = b"PK\x03\x04"
 COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -94,6 +94,15 @@ def load_model(path: str, table: str | None = None) -> Any:
     if archive:
         return load(path)  # which says what is wrong with it
     raise InputError(f"{path} is no model file; `gputree fit` makes one from a table")
+
+
+def save_model(model: Any, path: str | None) -> None:
+    """Save a model if there is a place for it, and say so."""
+    if path:
+        save(model, path)
+        show("saved", f"{path} ({os.path.getsize(path):,} bytes)")
+    else:
+        complain("the model is not saved: give `-o MODEL`", "note")
 
 
 def tree_of(model: Any, number: int | None) -> Any:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 import gputree
 import gputree.backends
 from gputree.backends import JIT_CELLS, choose, jit
-from gputree.backends.cpu import blocks, formulas, host, module, numbers
+from gputree.backends.cpu import formulas, host, module, numbers
 from gputree.backends.jit import Jit
 from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, CodeSpec, heard, tell
@@ -182,7 +182,7 @@ class Parts:
         monkeypatch.setattr(jit, "PART_ROWS", self.part_rows)
         monkeypatch.setattr(jit, "CHUNK", self.chunk)
         monkeypatch.setattr(jit, "FEATURES", self.features)
-        monkeypatch.setattr(blocks, "ROWS", self.rows)
+        monkeypatch.setattr(jit, "ROWS", self.rows)
         monkeypatch.setattr(jit, "threads", lambda n_jobs=None: self.threads)
 
 

@@ -14,7 +14,7 @@ from gputree.backends.cpu.finish import DEPTH, FIRST, PARENT, STATS, STOP
 from gputree.backends.cpu.records import Layout as Layout_
 from gputree.backends.cpu.walk import LOOKUP_BIT, Tests
 from gputree.backends.nodes import blank
-from gputree.backends.oracle import candidates
+from gputree.backends.oracle import candidates, dense
 from gputree.backends.protocol import Subtrees
 from gputree.backends.shard import Codes, Shard
 from gputree.core.criteria import TargetKind
@@ -253,3 +253,20 @@ def splits_of(test: NDArray[np.int64], figures: NDArray[np.float64], lookup: NDA
         lookup_code=lookup[:, 0].astype(np.uint16),
         lookup_branch=lookup[:, 1].astype(np.uint16),
     )
+
+
+def by_rows(X: Any) -> Any:
+    """The table; a sparse one so that its rows are quick to take."""
+    return X if isinstance(X, np.ndarray) else X.tocsr()
+
+
+def block_of(X: NDArray[Any], rows: slice) -> NDArray[Any]:
+    """Some rows as kernels take them, who are compiled once more for others."""
+    block: NDArray[Any] = np.require(dense(X[rows]), requirements=["C", "W"])
+    return block
+
+
+def column_of(X: NDArray[Any], f: int) -> NDArray[Any]:
+    """One column as an array of its own."""
+    column: NDArray[Any] = np.array(dense(X[:, f : f + 1])[:, 0])
+    return column

@@ -1,12 +1,23 @@
 """Pruning of grown forests on host arrays. May import core."""
 
+from typing import Any
+
+from gputree.engine.pruning.bounds import BottomUp, RiskBound, WholeTree
+from gputree.engine.pruning.one_test import ChiSquare, ValidationSet
 from gputree.engine.pruning.path import Path, cost_complexity_path, prune
 from gputree.engine.pruning.records import Cases, Fitted
-from gputree.engine.pruning.rules import RULES, Collapse, CostComplexity, ErrorBased, Needs, ReducedError, Rule
+from gputree.engine.pruning.rules import Collapse, CostComplexity, ErrorBased, Needs, ReducedError, Rule
+
+RULES: dict[str, Any] = {
+    rule.__name__: rule
+    for rule in (Collapse, ErrorBased, ReducedError, ValidationSet, CostComplexity, ChiSquare, RiskBound)
+}
 
 __all__ = [
     "RULES",
+    "BottomUp",
     "Cases",
+    "ChiSquare",
     "Collapse",
     "CostComplexity",
     "ErrorBased",
@@ -14,7 +25,10 @@ __all__ = [
     "Needs",
     "Path",
     "ReducedError",
+    "RiskBound",
     "Rule",
+    "ValidationSet",
+    "WholeTree",
     "cost_complexity_path",
     "prune",
 ]

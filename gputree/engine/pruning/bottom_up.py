@@ -12,7 +12,11 @@ from gputree.engine.pruning.path import Branches
 
 
 def cheaper_leaves(
-    forest: Forest, cost: NDArray[np.float64], slack: float, strictly: bool = False
+    forest: Forest,
+    cost: NDArray[np.float64],
+    slack: float,
+    strictly: bool = False,
+    kept: NDArray[np.float64] | float = 0.0,
 ) -> NDArray[np.bool_]:
     """Which tests become leaves, bool (N,), when each is compared with what is left of its branch, from the leaves up.
 
@@ -23,17 +27,19 @@ def cheaper_leaves(
         Of every node as a leaf; that of a branch is the sum of its leaves.
     slack : float
         A leaf may cost so much more than the branch; with ``strictly`` it must cost more than so much less.
+    kept : f8 array (N,)
+        What a branch costs besides its leaves: that of the cases which end at its test.
 
     Examples
     --------
     >>> from gputree import DecisionTreeClassifier
     >>> forest = DecisionTreeClassifier().fit([[0], [1], [2], [3]], [0, 1, 0, 1]).forest_
     >>> cheaper_leaves(forest, np.array([2.0, 1.0, 1.0, 0.0, 0.0, 0.5, 0.5])[: forest.n_nodes], 0.0).nonzero()[0]
-    array([2])
+    array([4])
     """
     own, parent = cost.tolist(), forest.parent.tolist()
     inner, leaf = (forest.kind != Test.LEAF).tolist(), [False] * forest.n_nodes
-    below = [0.0] * forest.n_nodes
+    below = np.broadcast_to(kept, forest.n_nodes).tolist()
     for node in range(forest.n_nodes - 1, -1, -1):  # children follow their parents
         best = own[node]
         if inner[node]:
@@ -45,31 +51,33 @@ def cheaper_leaves(
     return np.array(leaf)
 
 
-def greedy_leaves(forest: Forest, cost: NDArray[np.float64], slack: float, strictly: bool = False) -> NDArray[np.bool_]:
+def greedy_leaves(
+    forest: Forest,
+    cost: NDArray[np.float64],
+    slack: float,
+    strictly: bool = False,
+    kept: NDArray[np.float64] | float = 0.0,
+) -> NDArray[np.bool_]:
     """Which tests become leaves, bool (N,), when the one that saves most is cut first, the larger branch among equals.
 
     A cut that saves something lowers what the nodes above it would save, so an entry of the heap is an upper bound, and
     is put back when its node has less to save meanwhile. Parameters are those of `cheaper_leaves`.
     """
-    tree = Branches(forest, cost, np.zeros(forest.n_nodes, bool))
+    tree = Branches(forest, cost, forest.kind == Test.LEAF, kept)
     marks = np.zeros(forest.n_nodes, bool)
-    heap = [(*savings(tree, node), node) for node in np.flatnonzero(forest.kind != Test.LEAF).tolist()]
+    heap = [(*tree.savings(t, *tree.at_first(t)), t) for t in np.flatnonzero(forest.kind != Test.LEAF).tolist()]
     heapq.heapify(heap)
     while heap:
         more, size, node = heapq.heappop(heap)
         if tree.gone[node]:
             continue
-        if savings(tree, node) > (more, size):
-            heapq.heappush(heap, (*savings(tree, node), node))
+        leaves, below = tree.below(node)
+        now = tree.savings(node, leaves, below)
+        if now > (more, size):
+            heapq.heappush(heap, (*now, node))
             continue
         if more > slack or (strictly and more >= -slack):
             break
-        tree.collapse(node)
+        tree.collapse(node, leaves, below)
         marks[node] = True
     return marks
-
-
-def savings(tree: Branches, node: int) -> tuple[float, int]:
-    """What a leaf would cost more than the branch, and the leaves of the branch, both to be as small as can be."""
-    leaves, cost = tree.below(node)
-    return tree.cost[node] - cost, -leaves

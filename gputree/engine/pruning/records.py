@@ -30,6 +30,10 @@ class Fitted:
         """Weight of every node, i8 (N,), in units."""
         return self.layout.weight(self.forest.stats.T)
 
+    def tree(self, number: int) -> Fitted:
+        """One tree as a forest of its own."""
+        return replace(self, forest=self.forest.tree(number))
+
     def errors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Cases of every node, and those that are not of its largest class, f8 (N,) each; of one output of classes."""
         counts = self.forest.stats[:, self.layout.output(0)]

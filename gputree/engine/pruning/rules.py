@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from enum import Enum
 from numbers import Real
@@ -11,17 +12,33 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.forest import Forest, joined
+from gputree.core.forest import Forest, Test, joined
 from gputree.core.routes import Parts, branch_shares, by_shares, levels
 from gputree.engine.pruning.bottom_up import cheaper_leaves, greedy_leaves
 from gputree.engine.pruning.errors import ADDED
-from gputree.engine.pruning.path import prune
+from gputree.engine.pruning.path import PENALTIES, Path, cost_complexity_path, prune
 from gputree.engine.pruning.raising import EQUAL, SLACK, Limit, Raising
 from gputree.engine.pruning.records import Cases, Fitted
 
 COLLAPSED = 1e-3  # errors that a branch may save, and yet be collapsed
 ROUNDING = 2.0**-40  # of all weights: costs that differ by less are equal
+COSTS: dict[str, Callable[[Fitted], NDArray[np.float64] | None]] = {
+    "impurity": lambda tree: None,
+    "error": lambda tree: tree.errors()[1] / np.maximum(tree.errors()[0], tree.unit),
+}
 ROW_BLOCK = 1 << 16  # rows that walk down together
+
+
+def one_of(name: str, value: Any, known: Collection[str]) -> None:
+    """Refuse a value that is none of those known."""
+    if value not in known:
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}")
+
+
+def yes_or_no(name: str, value: Any) -> None:
+    """Refuse what is no truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} must be True or False")
 
 
 class Needs(Enum):
@@ -33,13 +50,14 @@ class Needs(Enum):
 
 
 class Rule(ABC):
-    """What a pruner is: a function from a fitted forest to the forest that is left.
-
-    ``of_classes``: whether it counts errors of one output of classes.
-    """
+    """What a pruner is: a function from a fitted forest to the forest that is left."""
 
     __slots__ = ()
-    of_classes: ClassVar[bool] = False
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether it counts errors of one output of classes."""
+        return False
 
     @property
     @abstractmethod
@@ -117,9 +135,9 @@ class ErrorBased(Rule):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = DecisionTreeClassifier().fit(X, y)
     >>> model.get_n_leaves(), prune(model, ErrorBased(raising=False)).get_n_leaves()
-    (21, 14)
+    (22, 13)
     >>> prune(model, ErrorBased(cf=0.01), X, y).get_n_leaves()
-    9
+    12
     """
 
     cf: float = 0.25
@@ -130,10 +148,8 @@ class ErrorBased(Rule):
     def __post_init__(self) -> None:
         if not isinstance(self.cf, Real) or isinstance(self.cf, bool) or not 0.0 < self.cf < 1.0:
             raise ValueError(f"cf={self.cf!r} must be a number above 0 and below 1; C4.5 takes 0.25")
-        if self.limit not in ADDED:
-            raise ValueError(f"limit={self.limit!r} must be one of {', '.join(map(repr, ADDED))}")
-        if not isinstance(self.raising, bool | np.bool_):
-            raise ValueError(f"raising={self.raising!r} must be True or False")
+        one_of("limit", self.limit, ADDED)
+        yes_or_no("raising", self.raising)
 
     @property
     def needs(self) -> Needs:
@@ -170,6 +186,11 @@ class ReducedError(Rule):
         False: from the leaves up. True: again and again the test where that saves most errors, the one with more leaves
         below it among equals.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is not as it must be.
+
     References
     ----------
     Quinlan (1987), "Simplifying decision trees", International Journal of Man-Machine Studies 27:221-234.
@@ -182,19 +203,24 @@ class ReducedError(Rule):
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = DecisionTreeClassifier().fit(X[::2], y[::2])
     >>> model.get_n_leaves(), prune(model, ReducedError(), X[1::2], y[1::2]).get_n_leaves()
-    (15, 4)
+    (12, 5)
     """
 
     strict: bool = False
     greedy: bool = False
     needs: ClassVar[Needs] = Needs.VALIDATION
 
+    def __post_init__(self) -> None:
+        yes_or_no("strict", self.strict)
+        yes_or_no("greedy", self.greedy)
+
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
         assert cases is not None
-        cost, roots = row_errors(fitted, cases), fitted.forest.roots
+        forest = fitted.forest
+        cost, kept = row_errors(fitted, cases)
         find = greedy_leaves if self.greedy else cheaper_leaves
-        return fitted.forest.collapse(find(fitted.forest, cost, ROUNDING * float(cost[roots].max()), self.strict))
+        return forest.collapse(find(forest, cost, ROUNDING * float(cost[forest.roots].max()), self.strict, kept))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,16 +230,22 @@ class CostComplexity(Rule):
     Parameters
     ----------
     alpha : float >= 0
-        In units of impurity, as scikit-learn's ``ccp_alpha``.
+        In units of impurity, as scikit-learn's ``ccp_alpha``; 0 prunes nothing.
+    penalty : {"leaves", "nodes"}, default="leaves"
+        What is counted. Breiman and others count leaves; all nodes of a binary tree are twice as many, less one, so
+        that half of an alpha for leaves does the same.
+    cost : {"impurity", "error"}, default="impurity"
+        Of the leaves: their impurity by the criterion of the fit, or the share of rows that are not of their class.
 
     Raises
     ------
     ValueError
-        If alpha is no number of at least 0.
+        If a parameter is not as it must be.
 
     References
     ----------
-    Breiman, Friedman, Olshen and Stone (1984), "Classification and Regression Trees", section 3.3.
+    Breiman, Friedman, Olshen and Stone (1984), "Classification and Regression Trees", section 3.3. Raschka, STAT 479
+    chapter 6, 6.11.1 (all nodes).
 
     Examples
     --------
@@ -222,52 +254,64 @@ class CostComplexity(Rule):
     >>> from gputree.pruning import CostComplexity, prune
     >>> model = DecisionTreeClassifier().fit(*load_iris(return_X_y=True))
     >>> model.get_n_leaves(), prune(model, CostComplexity(0.02)).get_n_leaves()
-    (9, 3)
+    (9, 4)
     """
 
     alpha: float
+    penalty: str = "leaves"
+    cost: str = "impurity"
     needs: ClassVar[Needs] = Needs.NO_ROWS
 
     def __post_init__(self) -> None:
         if not isinstance(self.alpha, Real) or not 0.0 <= self.alpha < np.inf:
             raise ValueError(f"alpha={self.alpha!r} must be a number of at least 0")
+        one_of("penalty", self.penalty, PENALTIES)
+        one_of("cost", self.cost, COSTS)
+
+    @property
+    def of_classes(self) -> bool:
+        """Of numbers there is no share that is wrong."""
+        return self.cost == "error"
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
-        forest, weight = fitted.forest, fitted.layout.weight
-        trees = [forest.tree(t) for t in range(forest.roots.size)]
-        return joined([prune(tree, weight(tree.stats.T), float(self.alpha)) for tree in trees])
+        return joined([self.pruned(fitted.tree(t)) for t in range(fitted.forest.roots.size)])
+
+    def pruned(self, tree: Fitted) -> Forest:
+        """What is left of a forest of one tree."""
+        return prune(tree.forest, tree.weight, float(self.alpha), self.penalty, COSTS[self.cost](tree))
+
+    def path(self, tree: Fitted) -> Path:
+        """Every step up to the root, whatever alpha."""
+        return cost_complexity_path(tree.forest, tree.weight, np.inf, self.penalty, COSTS[self.cost](tree))
 
 
-RULES = {rule.__name__: rule for rule in (Collapse, ErrorBased, ReducedError, CostComplexity)}
-
-
-def row_errors(fitted: Fitted, cases: Cases) -> NDArray[np.float64]:
+def row_errors(fitted: Fitted, cases: Cases) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What every node would cost as a leaf, f8 (N,): wrong classes or squared differences of the rows that come to it.
 
-    Several outputs add up.
+    Several outputs add up. The second array is the part of those rows that a test has no branch for.
     """
     forest = fitted.forest
-    cost, divide = np.zeros(forest.n_nodes), by_shares(branch_shares(forest, fitted.weight))
+    cost, kept = np.zeros((2, forest.n_nodes))
+    divide, guesses = by_shares(branch_shares(forest, fitted.weight)), predictions(fitted)
     for first in range(0, len(cases.weight), ROW_BLOCK):
         rows = slice(first, first + ROW_BLOCK)
-        block = replace(cases, X=cases.X[rows], y=cases.y[:, rows], weight=cases.weight[rows])
+        X, y, weight = cases.X[rows], cases.y[:, rows], cases.weight[rows]
         for root in forest.roots.tolist():
-            start = replace(Parts.whole(len(block.weight), root), weight=block.weight)
-            for at, _ in levels(forest, start.take(block.weight > 0), block.X, divide):
-                np.add.at(cost, at.node, at.weight * losses(fitted, at.node, block.y[:, at.row]))
-    return cost
+            start = replace(Parts.whole(len(weight), root), weight=weight)
+            for at, ends in levels(forest, start.take(weight > 0), X, divide):
+                found, own = guesses[:, at.node], y[:, at.row]
+                loss = at.weight * (found != own if fitted.layout.counts else (found - own) ** 2).sum(axis=0)
+                np.add.at(cost, at.node, loss)
+                np.add.at(kept, at.node[ends], loss[ends])
+    kept[forest.kind == Test.LEAF] = 0.0
+    return cost, kept
 
 
-def losses(fitted: Fitted, node: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
-    """Losses (P,) of the values of nodes (P,) for y (O, P), added over outputs."""
-    value, layout, total = fitted.forest.value, fitted.layout, np.zeros(node.size)
-    first = 0
-    for o, size in enumerate(layout.sizes):
-        if layout.counts:
-            largest = value[:, first : first + size].argmax(axis=1)
-            total += largest[node] != y[o]
-        else:
-            total += (value[node, first] - y[o]) ** 2
-        first += size
-    return total
+def predictions(fitted: Fitted) -> NDArray[Any]:
+    """What every node predicts (O, N): numbers of classes, or means."""
+    layout, value = fitted.layout, fitted.forest.value
+    if not layout.counts:
+        return value.T
+    ends = np.cumsum(layout.sizes)
+    return np.stack([value[:, end - size : end].argmax(axis=1) for end, size in zip(ends, layout.sizes, strict=True)])

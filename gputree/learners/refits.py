@@ -1,0 +1,210 @@
+"""Fits of one model on many subsets of the rows of a table: single trees grow together. May import everything below."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from gputree.backends import choose
+from gputree.backends.arrays import on_device
+from gputree.backends.protocol import Codes
+from gputree.core.bags import Listed
+from gputree.core.criteria import CRITERIA
+from gputree.core.forest import Forest
+from gputree.core.schema import Cuts, Kind
+from gputree.core.target import Target, counting_rows, on_the_scale_of
+from gputree.engine.grow import grow
+from gputree.engine.recipe import Recipe
+from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+from gputree.learners.grower import Prepared, Rows
+from gputree.learners.inputs import read_fit
+from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
+
+POSITIONS = 1 << 20  # rows in the subsets that are grown together
+TOGETHER = (DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor)
+
+T = TypeVar("T")
+Subset = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Refit:
+    """A fitted model, and what it predicts for rows (k,) of the table that it was fitted on a part of."""
+
+    model: Any
+    predict: Callable[[Subset], NDArray[Any]]
+
+
+def refit_each(
+    models: Sequence[Any], X: Any, y: Any, subsets: Sequence[Subset], use: Callable[[int, Refit], T]
+) -> list[list[T]]:
+    """What ``use`` makes of the number of each subset and of a clone of each model fitted on it, model by model.
+
+    Each fit is what ``clone(model).fit(X[rows], y[rows])`` gives. Subsets of a single tree of this library are bags of
+    one frontier, which grow together; models that differ in ``ccp_alpha`` alone are grown once.
+    """
+    found: list[list[T]] = []
+    for alike in grown_alike(models):
+        joint = Joint.of(alike[0], X, y, subsets)
+        if joint is not None:
+            found += joint.use_each([model.ccp_alpha for model in alike], subsets, use)
+            continue
+        for model in alike:
+            fits = (clone(model).fit(_safe_indexing(X, rows), _safe_indexing(y, rows)) for rows in subsets)
+            found.append([use(i, Refit(fitted, partial(predicted, fitted, X))) for i, fitted in enumerate(fits)])
+    return found
+
+
+def grown_alike(models: Sequence[Any]) -> list[list[Any]]:
+    """Runs of models that are grown alike, and pruned by different ``ccp_alpha``."""
+    runs: list[list[Any]] = []
+    for model in models:
+        if runs and type(model) in TOGETHER and growth(model) == growth(runs[-1][0]):
+            runs[-1].append(model)
+        else:
+            runs.append([model])
+    return runs
+
+
+def growth(model: Any) -> str:
+    """The parameters of a model but for that of pruning, as a hash."""
+    return str(joblib.hash((type(model), {name: v for name, v in model.get_params().items() if name != "ccp_alpha"})))
+
+
+def predicted(model: Any, X: Any, rows: Subset) -> NDArray[Any]:
+    """Predictions for rows of a table."""
+    return np.asarray(model.predict(_safe_indexing(X, rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A table whose subsets can be grown together; ``model`` has read it, ``labels`` (n, O) are classes or numbers."""
+
+    model: Any
+    labels: NDArray[Any]
+    ready: Prepared
+    cuts: tuple[Cuts, ...]
+    seed: int
+
+    @classmethod
+    def of(cls, model: Any, X: Any, y: Any, subsets: Sequence[Subset]) -> Joint | None:
+        """None where a fit of a subset alone could differ, or where the table as a whole is refused.
+
+        What stays the same: codes that are distinct values (a cut lies between those of the node), and thus all tests;
+        draws, as every tree has the key of the first; channels, on the scale of the subset. Class weights and
+        quantiles would be those of other rows.
+        """
+        if type(model) not in TOGETHER or getattr(model, "class_weight", None) is not None or on_device(X):
+            return None
+        if any_repeats(subsets) and (model.min_samples_leaf, model.min_samples_split) != (1, 2):
+            return None  # these count copies of rows in a fit of its own
+        try:
+            joint = cls.read(clone(model), X, y, len(subsets))
+        except (ValueError, TypeError, RuntimeError):
+            return None  # a fit on a subset says better what is wrong, or takes what this one does not
+        exact = all(cut.edges is None for cut in joint.cuts)
+        if exact and joint.same_categories() and joint.positive(subsets):
+            return joint
+        joint.ready.backend.close()
+        return None
+
+    @classmethod
+    def read(cls, model: Any, X: Any, y: Any, n_subsets: int) -> Joint:
+        """Read the table as a fit does."""
+        model._check_parameters()
+        matrix, model.schema_ = read_fit(model, X)
+        labels = model._read_target(y, matrix.shape[0])
+        target = model._target(labels, CRITERIA[model.criterion], None)
+        rows = Rows(matrix, target, labels.shape[0], labels.shape[0])
+        recipe = model._recipe(CRITERIA[model.criterion], rows, model.schema_)
+        backend = choose(model.device, model._cells(rows) * n_subsets, None, model.n_jobs)
+        cuts = model._edges(backend, rows, model.schema_)
+        return cls(model, labels, Prepared(backend, recipe, rows), cuts, model._seed())
+
+    def same_categories(self) -> bool:
+        """Whether categories that a subset lacks make no difference: unknown ones are no error, none are drawn."""
+        found = [f for f in self.model.schema_.features if f.kind == Kind.CATEGORICAL]
+        drawn = self.model.splitter == "random" and not all(f.declared for f in found)
+        return not found or not (self.model.unknown == "error" or drawn)
+
+    def positive(self, subsets: Sequence[Subset]) -> bool:
+        """Whether Poisson's criterion has a positive sum in every subset."""
+        return self.model.criterion != "poisson" or all((self.labels[rows].max(axis=0) > 0).all() for rows in subsets)
+
+    def use_each(
+        self, alphas: Sequence[float], subsets: Sequence[Subset], use: Callable[[int, Refit], T]
+    ) -> list[list[T]]:
+        """Grow all subsets, some together; where a device fails, all of them on the CPU."""
+        found: dict[tuple[int, int], T] = {}
+
+        def work(ready: Prepared) -> None:
+            codes = ready.backend.encode(ready.rows.X, self.cuts)
+            for numbers in self.batches(subsets):
+                target = self.target([subsets[i] for i in numbers])
+                forest = self.grown(ready, codes, target, [subsets[i] for i in numbers])
+                for t, number in enumerate(numbers):
+                    for a, fitted in enumerate(self.pruned(forest.tree(t), target, alphas)):
+                        found[a, number] = use(number, Refit(fitted, partial(self.predicted, fitted)))
+
+        self.model._finish(self.ready, work)
+        return [[found[a, number] for number in range(len(subsets))] for a in range(len(alphas))]
+
+    def batches(self, subsets: Sequence[Subset]) -> Iterator[list[int]]:
+        """Numbers of subsets of equal size and, for sums, of equal range of y: those have one scale."""
+        groups: dict[Any, list[int]] = {}
+        for number, rows in enumerate(subsets):
+            y = None if self.ready.rows.target.sums is None else self.labels[rows]
+            span = () if y is None else (y.min(axis=0).tobytes(), y.max(axis=0).tobytes())
+            groups.setdefault((rows.size, span), []).append(number)
+        for (size, _span), numbers in groups.items():
+            step = max(1, POSITIONS // max(size, 1))
+            for first in range(0, len(numbers), step):
+                yield numbers[first : first + step]
+
+    def grown(self, ready: Prepared, codes: Codes, target: Target, subsets: Sequence[Subset]) -> Forest:
+        """The trees of some subsets."""
+        listed = Listed(np.concatenate(subsets).astype(np.int64), np.cumsum([0, *map(len, subsets)]), alike=True)
+        recipe = self.recipe(replace(ready.rows, target=target, n_rows=subsets[0].size, total_weight=subsets[0].size))
+        recipe = replace(recipe, sampler=replace(recipe.sampler, n_trees=len(subsets), draws=listed))
+        return grow(ready.backend, codes, target, recipe, self.seed)
+
+    def pruned(self, tree: Forest, target: Target, alphas: Sequence[float]) -> Iterator[Any]:
+        """Fitted models of one tree, cut back by each of some alphas."""
+        for alpha in alphas:
+            fitted = copy.copy(self.model)
+            fitted.ccp_alpha = alpha
+            ready = replace(self.ready, rows=replace(self.ready.rows, target=target))
+            fitted._keep(fitted._pruned(tree, ready), target)
+            yield fitted
+
+    def recipe(self, rows: Rows) -> Recipe:
+        """The recipe of subsets of a size."""
+        recipe: Recipe = self.model._recipe(CRITERIA[self.model.criterion], rows, self.model.schema_)
+        return recipe
+
+    def target(self, subsets: Sequence[Subset]) -> Target:
+        """Channels of all rows as each of the subsets would have them; other rows than theirs count for nothing."""
+        target = self.ready.rows.target
+        if target.sums is not None:
+            own = self.labels[subsets[0]]
+            first: Target = self.model._target(own, CRITERIA[self.model.criterion], None)
+            target = on_the_scale_of(first, np.clip(self.labels, own.min(axis=0), own.max(axis=0)))
+        return counting_rows(target) if any_repeats(subsets) else target
+
+    def predicted(self, fitted: Any, rows: Subset) -> NDArray[Any]:
+        """Predictions for rows of the table, which need not be read again."""
+        return np.asarray(fitted.predict(self.ready.rows.X[rows], check_input=False))
+
+
+def any_repeats(subsets: Sequence[Subset]) -> bool:
+    """Whether a row is in a subset more than once."""
+    return any(rows.size and np.bincount(rows).max() > 1 for rows in subsets)
