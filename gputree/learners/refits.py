@@ -105,6 +105,8 @@ class Joint:
         """
         if type(model) not in TOGETHER or getattr(model, "class_weight", None) is not None or on_device(X):
             return None
+        if model.stopping is not None:
+            return None  # rules follow one tree
         if any_repeats(subsets) and (model.min_samples_leaf, model.min_samples_split) != (1, 2):
             return None  # these count copies of rows in a fit of its own
         try:
