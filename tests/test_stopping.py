@@ -542,3 +542,15 @@ def test_a_rule_of_ones_own() -> None:
     model = grown(Never() | MaxDepth(4))
     assert "third column" in model.stop_reason_
     assert 2 not in model.forest_.feature
+
+
+def test_fits_on_parts_of_a_table_keep_to_the_rule() -> None:
+    """They are not grown together: a rule follows one tree."""
+    from gputree.learners.refits import Joint
+
+    X, y, _, _ = cancer()
+    halves = [np.arange(0, 100), np.arange(100, 200)]
+    plain = Joint.of(DecisionTreeClassifier(), X, y, halves)
+    assert plain is not None
+    plain.ready.backend.close()
+    assert Joint.of(DecisionTreeClassifier(stopping=MaxDepth(1)), X, y, halves) is None
