@@ -51,7 +51,7 @@ _HOMES = {
     "tree_html": "gputree.inspect.html",
     "trees_to_dataframe": "gputree.inspect.dump",
 }
-_MODULES = ("datasets", "impurity")
+_MODULES = ("datasets", "impurity", "pruning")
 
 __all__ = [
     "C45Classifier",
@@ -75,6 +75,7 @@ __all__ = [
     "load",
     "plot_oob_errors",
     "plot_tree",
+    "pruning",
     "save",
     "split_table",
     "to_sklearn",

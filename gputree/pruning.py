@@ -227,8 +227,9 @@ def as_fitted(model: Any, cases: Cases) -> Cases:
         raise ValueError(f"X has {cases.weight.size} rows, and the fit had {model.n_rows_}; give the rows of the fit")
     parts = []
     for tree, root in enumerate(roots):
-        row = model._bag(tree) if bagged else np.flatnonzero(units)
-        weight = np.ones(row.size, np.int64) if bagged else units[row]
+        row, weight = (
+            np.unique(model._bag(tree), return_counts=True) if bagged else (np.flatnonzero(units), units[units > 0])
+        )
         parts.append(Parts(row, np.full(row.size, root, np.intp), weight))
     check_counts(model, cases, parts)
     return replace(cases, parts=Parts.joined(parts))

@@ -68,6 +68,7 @@ extern "C" __global__ void __launch_bounds__(256)
         for (int tree = 0; tree < T; ++tree) {
             const gt_i64 leaf = gt_walk(nodes, lookup_ptr, lookup_code, lookup_branch, roots[tree], X, itemsize,
                                         row * row_step, column_step);
+#pragma unroll 1  // four at a time do not fit the registers of sm_100
             for (int o = 0; o < outputs; ++o) out[row * outputs + o] += value[leaf * outputs + o];
         }
     }

@@ -125,6 +125,9 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "declared": lambda: tree(CLASSES, declared(), labels([0, 1]), categorical_split="multiway"),
     "declared means": lambda: tree(MEANS, declared(), numbers()[:, 0], categorical_split="multiway"),
     "means by category": lambda: tree(MEANS, declared(), numbers()[:, 0], categorical_split="binary"),
+    "null leaves": lambda: tree(
+        "ID3Classifier", declared()[["grade", "yes"]], labels([0, 1]), empty="null", base="classes"
+    ),
     "missing alone": lambda: tree(CLASSES, *alone(), categorical_split="binary"),
     "clipped": lambda: tree(CLASSES, *monotone(), monotonic_cst=[1, 0], max_leaf_nodes=30),
     "clipped means": lambda: tree(MEANS, *monotone(), monotonic_cst=[1, 0], max_leaf_nodes=30),

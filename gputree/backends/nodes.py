@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from gputree.backends.cells import Cells
 from gputree.core.forest import SPREAD
-from gputree.core.scores import grid, parent
+from gputree.core.schema import run_starts
+from gputree.core.scores import gains, grid, parent
 from gputree.core.splits import COUNTED, NOT_MET, TEST, Search, Slots
 from gputree.core.target import Layout
 
@@ -138,3 +139,32 @@ def without(nodes: Nodes, slot: NDArray[np.int64], missing: NDArray[np.int64]) -
     whole = nodes.whole[slot]
     aside = nodes.search.criterion.info(nodes.layout.weight(missing).astype(np.float64), whole)
     return replace(known, scale=nodes.scale[slot], whole=whole, aside=aside)
+
+
+def pair_gains(
+    nodes: Nodes, slot: NDArray[np.int64], left: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Gain and information of binary candidates with channels ``left`` (C, P) on one side."""
+    criterion, layout = nodes.search.criterion, nodes.layout
+    weight = layout.weight(left)
+    rest = nodes.weight[slot] - weight
+    n, N = [weight.astype(np.float64), rest.astype(np.float64)], nodes.weight.astype(np.float64)[slot]
+    gain, info = np.zeros(slot.size), np.zeros(slot.size)
+    for o in range(layout.n_outputs):
+        mean, X = nodes.mean[o][slot], nodes.floats[o][:, slot]
+        x = layout.floats(left, o, weight, mean)
+        exact = layout.counts  # then X - x is: counts are below 2**53
+        other = X - x if exact else layout.floats(nodes.slots.stats[:, slot] - left, o, rest, mean)
+        more, info = gains(criterion, [x, other], n, X, N, nodes.parent[o][slot])
+        gain += more
+    return gain, info
+
+
+def first_best(seg: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Place of the first highest score of every run of equal ``seg``."""
+    starts = run_starts(seg)
+    if not starts.size:
+        return starts
+    top = np.maximum.reduceat(score, starts)
+    place = np.flatnonzero(score == np.repeat(top, np.diff(starts, append=seg.size)))
+    return place[run_starts(seg[place])]

@@ -80,6 +80,7 @@ def require_known(name: str, search: Search) -> None:
     """
     limits, scans = search.limits, {generator.scan for generator in search.generators}
     plain = search.missing is Missing.BRANCH and limits.min_info <= 0 and limits.heavy is None
+    plain &= Scan.ONE_AGAINST_REST not in scans
     like = search.missing is Missing.SPREAD and limits.monotone is None and limits.min_rows <= 1
     counts = search.criterion.needs is TargetKind.COUNTS and not search.criterion.two_branches
     if not (plain if search.cuts is None else like and counts and scans <= {Scan.CUTS, Scan.BRANCHES}):

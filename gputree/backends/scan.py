@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cells import Cells
-from gputree.backends.nodes import Found, Lookup, Nodes, Segments, blank
+from gputree.backends.nodes import Found, Lookup, Nodes, Segments, blank, first_best, pair_gains
+from gputree.backends.rest import scan_rest
 from gputree.core.forest import Test
 from gputree.core.keys import Stream, draw, unit
-from gputree.core.schema import run_starts
-from gputree.core.scores import gains, gains_segmented, grid
+from gputree.core.scores import gains_segmented, grid
 from gputree.core.splits import NOT_MET, CutRule, Missing, Scan, Slots
 
 BLOCK = 1 << 20  # channels of cuts scored at once: the temporaries of many classes stay small
@@ -41,6 +41,8 @@ def scan_segments(own: Segments, scan: Scan) -> Iterator[tuple[Found, Lookup | N
     cells, slot, nodes = own.cells, own.slot, own.nodes
     if scan is Scan.BRANCHES:
         yield scan_branches(cells, slot, nodes)
+    elif scan is Scan.ONE_AGAINST_REST:
+        yield scan_rest(cells, slot, nodes)
     elif scan in (Scan.SUBSETS, Scan.ONE_SUBSET):
         yield scan_subsets(cells, slot, nodes, scan)
     else:
@@ -219,35 +221,6 @@ def draw_thresholds(
         t = low * (1.0 - u) + high * u
         inside: NDArray[np.float64] = np.where((t >= low) & (t < high), t, low)
         return inside
-
-
-def pair_gains(
-    nodes: Nodes, slot: NDArray[np.int64], left: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Gain and information of binary candidates with channels ``left`` (C, P) on one side."""
-    criterion, layout = nodes.search.criterion, nodes.layout
-    weight = layout.weight(left)
-    rest = nodes.weight[slot] - weight
-    n, N = [weight.astype(np.float64), rest.astype(np.float64)], nodes.weight.astype(np.float64)[slot]
-    gain, info = np.zeros(slot.size), np.zeros(slot.size)
-    for o in range(layout.n_outputs):
-        mean, X = nodes.mean[o][slot], nodes.floats[o][:, slot]
-        x = layout.floats(left, o, weight, mean)
-        exact = layout.counts  # then X - x is: counts are below 2**53
-        other = X - x if exact else layout.floats(nodes.slots.stats[:, slot] - left, o, rest, mean)
-        more, info = gains(criterion, [x, other], n, X, N, nodes.parent[o][slot])
-        gain += more
-    return gain, info
-
-
-def first_best(seg: NDArray[np.int64], score: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Place of the first highest score of every run of equal ``seg``."""
-    starts = run_starts(seg)
-    if not starts.size:
-        return starts
-    top = np.maximum.reduceat(score, starts)
-    place = np.flatnonzero(score == np.repeat(top, np.diff(starts, append=seg.size)))
-    return place[run_starts(seg[place])]
 
 
 def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[Found, Lookup]:

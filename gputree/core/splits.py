@@ -31,6 +31,7 @@ class Scan(IntEnum):
     BRANCHES = 2  # one candidate: a branch for each category (declared, or met in the node), one for missing values
     SUBSETS = 3  # the cuts of CUTS between categories in order of their target means
     ONE_SUBSET = 4  # the cut of ONE_CUT between categories in an order drawn at random
+    ONE_AGAINST_REST = 5  # a branch for one category that the node met, and one for all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ RANDOM = Generator(Scan.ONE_CUT, Kind.NUMERIC)
 MULTIWAY = Generator(Scan.BRANCHES, Kind.CATEGORICAL)
 SUBSET = Generator(Scan.SUBSETS, Kind.CATEGORICAL)
 RANDOM_SUBSET = Generator(Scan.ONE_SUBSET, Kind.CATEGORICAL)
+ONE_AGAINST_REST = Generator(Scan.ONE_AGAINST_REST, Kind.CATEGORICAL)
 
 
 class Missing(IntEnum):

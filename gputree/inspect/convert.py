@@ -52,7 +52,7 @@ def to_sklearn(model: Any) -> Any:
     Raises
     ------
     TypeError
-        If the model is no tree of this library.
+        If the model is no tree of this library, or of a kind that scikit-learn does not have.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     ValueError
@@ -72,7 +72,13 @@ def to_sklearn(model: Any) -> Any:
     |   |--- class: 1
     """
     require_tree(model)
-    kind = THEIRS[type(model).__name__]
+    name = type(model).__name__
+    if name not in THEIRS:
+        raise TypeError(
+            f"scikit-learn has no {name}, and its trees no branch for each value; give the tree on as "
+            "gputree.export_dict(model)"
+        )
+    kind = THEIRS[name]
     refuse_categories(model)
     shared = set(kind().get_params()) - {"categorical_features"}  # which newer versions read in their own way
     result = kind(**{name: value for name, value in clone(model).get_params().items() if name in shared})

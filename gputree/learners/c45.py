@@ -17,7 +17,7 @@ from gputree.backends.arrays import on_device
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Cuts, Kind, Schema
-from gputree.core.splits import MULTIWAY, THRESHOLD, CutRule, Gate, Limits, Missing, Search, Stop
+from gputree.core.splits import MULTIWAY, ONE_AGAINST_REST, THRESHOLD, CutRule, Gate, Limits, Missing, Search, Stop
 from gputree.core.target import refined
 from gputree.engine.pruning import Cases, Collapse, ErrorBased, Fitted, Needs, ReducedError, Rule
 from gputree.engine.recipe import Recipe
@@ -27,7 +27,10 @@ from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.tasks import ClassifierTree
 
 # as in other trees
-TAKEN = ("categorical_features", "categories", "max_depth", "max_bins", "random_state", "device", "verbose")
+TAKEN = (  # parameters that are those of other trees
+    *("categorical_features", "categories", "categorical_split", "max_depth", "max_bins"),
+    *("random_state", "device", "verbose"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,9 @@ class C45Classifier(ClassifierTree):
         Share of the rows of each class, rounded down, that are kept back for a rule that asks for validation rows.
     random_state : int, RandomState or None
         Seed of the choice of these rows; None is 0. Nothing else is drawn.
+    categorical_split : {"multiway", "binary"}, default="multiway"
+        "binary": of a column of categories, the best of them against all others (the option ``-B`` of J48); the column
+        may be tested again below. NumPy alone grows such trees.
     constants : {"j48", "c4.5"}, default="j48"
         Numbers of Weka's J48, or of C4.5 release 8 where these differ: J48 compares weights with a tolerance and takes
         no test that gains nothing. (C4.5 holds numbers in 32 bits, which is not imitated.)
@@ -155,6 +161,7 @@ class C45Classifier(ClassifierTree):
         collapse: bool = True,
         validation_fraction: float = 1 / 3,
         random_state: int | np.random.RandomState | None = None,
+        categorical_split: str = "multiway",
         constants: str = "j48",
         class_weight: Any = None,
         categorical_features: Any = "from_dtype",
@@ -173,6 +180,7 @@ class C45Classifier(ClassifierTree):
         self.collapse = collapse
         self.validation_fraction = validation_fraction
         self.random_state = random_state
+        self.categorical_split = categorical_split
         self.constants = constants
         self.class_weight = class_weight
         self.categorical_features = categorical_features
@@ -181,6 +189,10 @@ class C45Classifier(ClassifierTree):
         self.max_bins = max_bins
         self.device = device
         self.verbose = verbose
+
+    def _cells(self, rows: Rows) -> int:
+        """No work at all where NumPy is the backend that can do it."""
+        return 0 if self.categorical_split == "binary" else super()._cells(rows)
 
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int32]:
         """Class numbers (n, 1)."""
@@ -211,6 +223,7 @@ class C45Classifier(ClassifierTree):
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
         """Limits, the cost of cuts and the gate, in units of weight."""
         self.max_features_ = schema.n_features
+        categorical = ONE_AGAINST_REST if self.categorical_split == "binary" else MULTIWAY
         constants, case = CONSTANTS[self.constants], 1.0 / rows.target.weights.unit
         slack, least = constants.weight_slack * case, self.min_weight * case
         share = constants.side_share / rows.target.layout.sizes[0]
@@ -220,7 +233,7 @@ class C45Classifier(ClassifierTree):
         many = constants.many_values * rows.total_weight * rows.target.weights.unit
         averaged = np.array([f.kind == Kind.NUMERIC or len(f.categories) < many for f in schema.features], bool)
         return Recipe(
-            search=Search((THRESHOLD, MULTIWAY), criterion, limits, Missing.SPREAD, cuts),
+            search=Search((THRESHOLD, categorical), criterion, limits, Missing.SPREAD, cuts),
             stop=Stop(self.max_depth, min_gain=-np.inf, above=constants.score_least, slack=int(slack)),
             gate=Gate(averaged if averaged.any() else ~averaged, constants.gain_slack),
         )

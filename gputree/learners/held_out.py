@@ -51,7 +51,7 @@ def held_out(labels: NDArray[Any], weight: NDArray[np.float64], fraction: float,
     Examples
     --------
     >>> held_out(np.array([0, 0, 0, 1, 1]), np.ones(5), 0.5, 0)
-    array([False,  True, False,  True, False])
+    array([False, False,  True, False,  True])
     """
     row = np.flatnonzero(weight > 0)
     order = row[np.lexsort((draw(seed, Stream.HELD_OUT, row), labels[row]))]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from gputree.backends.arrays import in_kind, to_host
 from gputree.core.criteria import CRITERIA, Criterion, Entropy
@@ -38,9 +38,10 @@ class ID3Classifier(ClassifierTree):
     Columns of integers, booleans, strings and categories hold names of values. A column has the values that its type
     or ``categories`` declares, else those met in the fit; each has a branch wherever the column is tested, rows or not.
     Growth ends where a node is pure or has no column left that parts its rows, not where no test has a gain: exclusive
-    or is learnt. Gains that differ by less than 2**-40 of their size are ties, and go to the first column (a threshold:
-    to the lowest); so do majorities of equal weight, to the first class. Programs that compare rounded sums break ties
-    by their noise: Weka's Id3 takes another of five equal columns of the restaurant than the first.
+    or is learnt. The gain of a node of weight n, times n, is rounded to a multiple of 2**-40 of the least power of two
+    not below n log2(n); equal multiples are ties, and go to the first column, of thresholds to the lowest. Majorities
+    of equal weight are those of the first class. Programs that compare rounded sums break ties by their noise: of five
+    equal columns of the restaurant Weka's Id3 takes another than the first.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class ID3Classifier(ClassifierTree):
     numeric : {"refuse", "thresholds"}, default="refuse"
         Columns of real numbers are refused, or asked whether x <= t. This is the reduction to indicator columns x < t,
         one for each t between neighbouring values (Shalev-Shwartz and Ben-David, 18.2.3): a used indicator parts
-        nothing below, and the others remain.
+        nothing below, and the others remain. Only a later value that equals t goes the other way here.
     criterion : {"entropy", "gini", "train_error", "gain_ratio"}, default="entropy"
         What the gain of a test is the decrease of; "gain_ratio" divides that of the entropy by that of the branches.
     base : float or "classes", default=2
@@ -78,8 +79,6 @@ class ID3Classifier(ClassifierTree):
         the tree is the same.
     max_depth : int, optional
         Greatest depth of a leaf, the root has depth 0; at the limit stands the majority.
-    class_weight : dict, "balanced" or None
-        Weights by class, times the weights of the rows.
     ccp_alpha : float, default=0.0
         Collapse what minimal cost-complexity pruning finds too weak; the historical learners do not prune.
     categorical_features : "from_dtype", array-like of int, str or bool, or None, default="from_dtype"
@@ -141,7 +140,6 @@ class ID3Classifier(ClassifierTree):
         "constant": [StrOptions({"skip", "test"})],
         "numeric": [StrOptions({"refuse", "thresholds"})],
         "base": [Interval(Real, 1.0, None, closed="neither"), StrOptions({"classes"})],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     # what other trees have as parameters
     splitter = "best"
@@ -149,6 +147,7 @@ class ID3Classifier(ClassifierTree):
     unknown = "stay"
     random_state = None
     monotonic_cst = None
+    class_weight = None
 
     def __init__(
         self,
@@ -161,7 +160,6 @@ class ID3Classifier(ClassifierTree):
         criterion: str = "entropy",
         base: float | str = 2,
         max_depth: int | None = None,
-        class_weight: Any = None,
         ccp_alpha: float = 0.0,
         categorical_features: ArrayLike | str | None = "from_dtype",
         categories: dict[Any, Any] | None = None,
@@ -177,7 +175,6 @@ class ID3Classifier(ClassifierTree):
         self.criterion = criterion
         self.base = base
         self.max_depth = max_depth
-        self.class_weight = class_weight
         self.ccp_alpha = ccp_alpha
         self.categorical_features = categorical_features
         self.categories = categories
@@ -226,6 +223,8 @@ class ID3Classifier(ClassifierTree):
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int32]:
         """One output; ``literal_empty`` is one of its classes."""
         labels = super()._read_target(y, n_rows)
+        if isinstance(y, np.ndarray) and labels.shape[1] == 1:
+            column_or_1d(y, warn=True, dtype=object)  # scikit-learn's warning of columns
         if labels.shape[1] > 1:
             raise ValueError(
                 f"y has {labels.shape[1]} outputs, and a tree of ID3 has one; fit a tree for each "
@@ -263,10 +262,12 @@ class ID3Classifier(ClassifierTree):
         return Meaning(self.layout_, self.schema_, self._shown(self.layout_.sizes[0]))
 
     def _read(self, X: Any, check_input: bool) -> Any:
-        """X of a prediction, without missing values."""
-        X = super()._read(X, check_input)
-        refuse_gaps(X, self.schema_)
-        return X
+        """X of a prediction, without missing values; an infinite number is no name of a value."""
+        matrix = super()._read(X, check_input)
+        for table in (matrix, X):
+            if getattr(getattr(table, "dtype", None), "kind", "") == "f":
+                refuse_gaps(table, self.schema_)
+        return matrix
 
     def _blank(self) -> NDArray[np.float64] | None:
         """Class shares of what no row taught; None: those of the node above."""

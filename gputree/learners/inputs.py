@@ -40,7 +40,8 @@ def read_fit(model: Any, X: Any) -> tuple[Any, Schema]:
         if not isinstance(array, np.ndarray):
             raise TypeError("X is sparse, and columns of categories were named; give a frame or a dense array")
         frame = Columns(names, tuple((array if named is None else named).T))
-        refuse_numeric_text(frame, how)
+        if named is None:
+            refuse_numeric_text(frame, how)
     else:
         validate_data(model, native(frame), skip_check_array=True, reset=True)
         if isinstance(frame, Columns):
@@ -78,6 +79,8 @@ def named_integers(model: Any, X: Any) -> NDArray[Any] | None:
     if not model._integers_are_names or issparse(X) or isinstance(X, np.ma.MaskedArray):
         return None
     array = np.asarray(X)
+    if array.dtype == object:
+        array = np.array(array.tolist())
     return array if array.dtype.kind in "biu" else None
 
 

@@ -150,6 +150,9 @@ def category_feature(column: Series, name: str) -> Feature:
         declared = declared_values(column, name)
         if declared is not None:
             return Feature(name, Kind.CATEGORICAL, declared, declared=True)
+    whole = integers(column)
+    if whole is not None:
+        return Feature(name, Kind.CATEGORICAL, tuple(np.unique(whole).tolist()))
     known = known_cells(column)
     if known and only_booleans(known):
         return Feature(name, Kind.CATEGORICAL, (False, True), declared=True)
@@ -177,6 +180,17 @@ def only_integers(column: Series) -> bool:
         return bool(column.dtype.is_integer())
     known = known_cells(column)
     return bool(known) and all(isinstance(v, Integral) and not isinstance(v, bool | np.bool_) for v in known)
+
+
+def integers(column: Series) -> NDArray[np.int64] | None:
+    """The values of a column whose type is one of integers, if none is missing and all fit 64 bits with a sign."""
+    if not column.dtype.is_integer() or column.null_count():
+        return None
+    array = column.to_numpy()
+    if array.dtype.kind not in "iu" or (array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max):
+        return None
+    whole: NDArray[np.int64] = array.astype(np.int64, copy=False)
+    return whole
 
 
 def declared_values(column: Series, name: str) -> tuple[Any, ...] | None:
@@ -256,6 +270,9 @@ def read_column(column: Series, feature: Feature) -> NDArray[Any]:
         return np.full(missing.size, np.nan, np.float32)
     if feature.kind == Kind.NUMERIC:
         return numbers(column, missing, feature.name)
+    numbered = numbered_integers(column, feature)
+    if numbered is not None:
+        return numbered
     known = [v for v, gone in zip(cells(column), missing, strict=True) if not gone]
     if feature.categories:
         refuse_other_kind(known, feature)
@@ -263,6 +280,19 @@ def read_column(column: Series, feature: Feature) -> NDArray[Any]:
     result = np.full(missing.size, np.nan)
     result[~missing] = [number.get(v, UNKNOWN) for v in known]
     return result
+
+
+def numbered_integers(column: Series, feature: Feature) -> NDArray[np.float64] | None:
+    """Category numbers of a column of integers, if its categories are integers too: as below, for all rows at once."""
+    whole = integers(column)
+    if whole is None or {type(category) for category in feature.categories} != {int}:
+        return None
+    values = np.array(feature.categories)
+    if values.dtype != np.int64:
+        return None
+    order = np.argsort(values)
+    place = order[np.minimum(np.searchsorted(values, whole, sorter=order), values.size - 1)]
+    return np.where(values[place] == whole, place, UNKNOWN).astype(np.float64)
 
 
 def refuse_other_kind(known: list[Any], feature: Feature) -> None:

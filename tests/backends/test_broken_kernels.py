@@ -23,7 +23,7 @@ from gputree.backends.protocol import Backend, Bags, CodeSpec
 from gputree.backends.source import kernels_folder, read_kernel
 from gputree.core.bags import strata
 from gputree.core.criteria import CRITERIA
-from gputree.core.forest import Forest
+from gputree.core.forest import STAY, Forest
 from gputree.core.keys import root_keys
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Slots, choose
 from gputree.core.target import counting_rows
@@ -137,7 +137,10 @@ def bagged(backend: Backend) -> Told:
 
 
 def walked(backend: Backend) -> Told:
-    """Three trees: tests of a number (column 0) and of categories (column 1), some of which no test lists."""
+    """Three trees: tests of a number (column 0) and of categories (column 1), some of which no test lists.
+
+    Missing values stay at the root of the third.
+    """
     kind = np.array([1, 0, 3, 0, 0, 0, 3, 0, 0, 1, 0, 0], np.uint8)
     first = np.array([1, -1, 3, -1, -1, -1, 7, -1, -1, 10, -1, -1], np.int32)
     blank = {name: np.zeros(12, t) for name, t in (("met_missing", "u1"), ("score", "f8"), ("impurity", "f8"))}
@@ -148,7 +151,7 @@ def walked(backend: Backend) -> Told:
         low=np.where(first == 10, -1.0, 0.0),
         first_child=first,
         n_children=np.where(kind == 0, 0, np.where(first == 3, 3, 2)).astype(np.uint16),
-        missing=(first == 1).astype(np.uint16),
+        missing=np.where(first == 10, STAY, first == 1).astype(np.uint16),
         unseen=np.where(first == 3, 2, first == 7).astype(np.uint16),
         lookup_ptr=np.repeat([0, 2, 3], [3, 4, 6]),
         lookup_code=np.array([1, 2, 4], np.uint16),
@@ -321,6 +324,7 @@ PARTITION: dict[str, Edit] = {
 PREDICT: dict[str, Edit] = {
     "unseen ignored": ("walked", RESULT, "lookup_branch[low] : at.unseen", "lookup_branch[low] : 0"),
     "missing as unseen": ("walked", RESULT, "branch = at.missing;", "branch = at.unseen;"),
+    "nothing stays": ("walked", ANY, "if (branch == GT_STAY) return node;", ""),
     "the threshold goes right": ("walked", RESULT, "!(x <= at.low)", "!(x < at.low)"),
     "search behind the category": ("walked", RESULT, "lookup_code[middle] < x + 1.0", "lookup_code[middle] <= x + 1.0"),
     "last tree first": ("walked", RESULT, "int tree = 0; tree < T; ++tree", "int tree = T - 1; tree >= 0; --tree"),

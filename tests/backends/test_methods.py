@@ -18,7 +18,7 @@ from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend, Bags, CodeSpec
 from gputree.core.bags import Draws, Listed, strata
 from gputree.core.criteria import CRITERIA
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import STAY, Forest, Test
 from gputree.core.keys import Stream, draw, root_keys, unit
 from gputree.core.schema import Cuts, Feature, Schema
 from gputree.core.splits import (
@@ -739,15 +739,20 @@ def plain_leaf(forest: Forest, i: int, row: list[float]) -> int:
         branch = dict(zip(codes.tolist(), branches.tolist(), strict=True)).get(int(x) + 1, int(forest.unseen[i]))
     else:
         branch = 0 if x <= forest.low[i] else 1
+    if branch == STAY:
+        return i
     return plain_leaf(forest, node.children[branch], row)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 500])
-def test_apply_and_predict_walk(backend: Backend, n: int, dtype: type) -> None:
+@pytest.mark.parametrize("stay", [0.0, 0.5])
+def test_apply_and_predict_walk(backend: Backend, n: int, dtype: type, stay: float) -> None:
     """NaN, infinities, signed zeros, values next to a threshold; categories known, not met, unknown (-1)."""
     rng = np.random.default_rng(6)
     forest = random_forest(rng, 7)
+    missing, unseen = (np.where(rng.random(forest.n_nodes) < stay, STAY, b) for b in (forest.missing, forest.unseen))
+    forest = replace(forest, missing=missing.astype(np.uint16), unseen=unseen.astype(np.uint16))
     column = rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0, 0.1, np.float32(0.1), -1, 3e38, 1e-45, 2], n)
     X = np.column_stack([column, rng.choice([-1.0, 0.0, 1.0, 2.0, 3.0, np.nan], n)]).astype(dtype)
     expected = [[plain_leaf(forest, int(root), row) for root in forest.roots] for row in X.tolist()]

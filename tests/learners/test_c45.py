@@ -21,7 +21,8 @@ from tests import c45
 from tests.c45 import Node, Table
 
 C45Classifier = partial(PrunedC45Classifier, pruning=None, collapse=False)  # as it is grown
-TABLES = json.loads(Path(__file__).parents[1].joinpath("data", "c45_trees.json").read_text())["tables"]
+DATA = json.loads(Path(__file__).parents[1].joinpath("data", "c45_trees.json").read_text())
+TABLES, BINARY = DATA["tables"], DATA["j48_binary"]
 
 
 def frame_of(name: str) -> tuple[pd.DataFrame, NDArray[np.int64]]:
@@ -45,31 +46,67 @@ def as_node(model: Any, i: int = 0) -> Node:
     forest = model.forest_
     node = Node((forest.stats[i, : model.n_classes_] * model.weight_unit_).tolist())
     if forest.kind[i] != Test.LEAF:
-        sign = "=" if forest.kind[i] == Test.LOOKUP else "<="
-        node.test = (sign, int(forest.feature[i]), float(forest.low[i]))
+        sign, point = ("=", 0.0) if forest.kind[i] == Test.LOOKUP else ("<=", float(forest.low[i]))
+        if sign == "=" and model.categorical_split == "binary":
+            code, branch = forest.node(i).lookup
+            sign, point = "==", float(code[branch == 0][0] - 1)
+        node.test = (sign, int(forest.feature[i]), point)
         node.kids = [as_node(model, int(child)) for child in forest.node(i).children]
     return node
 
 
 def j48_text(model: Any, name: str) -> str:
-    """The collapsed tree as J48 prints it."""
+    """The tree, collapsed if it was not pruned, as J48 prints it."""
     columns = {c["name"]: c for c in TABLES[name]["columns"]}
     levels = columns[TABLES[name]["target"]]["levels"]
     names = [c for c in columns if c != TABLES[name]["target"]]
 
     def branch_name(test: tuple[str, int, float], branch: int) -> str:
         sign, f, low = test
+        if sign == "==":
+            return f"{names[f]} {'=' if branch == 0 else '!='} {columns[names[f]]['levels'][int(low)]}"
         if sign == "=":
             return f"{names[f]} = {columns[names[f]]['levels'][branch]}"
         return f"{names[f]} {'<=' if branch == 0 else '>'} {low:.6f}".rstrip("0").rstrip(".")
 
-    return c45.text(c45.collapsed(as_node(model)), branch_name, lambda c: levels[c])
+    tree = as_node(model)
+    return c45.text(c45.collapsed(tree) if model.pruning is None else tree, branch_name, lambda c: levels[c])
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_trees_of_j48(name: str) -> None:
     """Tests, cuts, weights and errors of unpruned trees, to the digits that J48 prints."""
     assert j48_text(C45Classifier().fit(*frame_of(name)), name) == TABLES[name]["j48"]["text"]
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_trees_of_j48(name: str) -> None:
+    """J48 -B: one category against the others, pruned."""
+    assert j48_text(PrunedC45Classifier(categorical_split="binary").fit(*frame_of(name)), name) == BINARY[name]
+
+
+def test_one_category_against_the_rest_by_hand() -> None:
+    """Of three categories the second is pure: its entropy gain is taken, others and unmet categories go to branch 1."""
+    X = pd.DataFrame({"c": categorical([*"aabbbcc"] * 2, list("abcd"))})
+    y = np.array([0, 1, 0, 0, 0, 1, 1] * 2)
+    forest = C45Classifier(categorical_split="binary", max_depth=1).fit(X, y).forest_
+    gains = {}
+    for v in range(3):
+        parts = [np.bincount(y[where], minlength=2) for where in (X["c"].cat.codes == v, X["c"].cat.codes != v)]
+        gain = c45.entropy(np.bincount(y)) - sum(p.sum() / len(y) * c45.entropy(p) for p in parts)
+        gains[v] = gain / c45.entropy([p.sum() for p in parts])
+    best = max(gains, key=lambda v: gains[v])
+    assert forest.score[0] == pytest.approx(gains[best], rel=1e-9)
+    codes, branch = forest.node(0).lookup
+    assert codes.tolist() == [1, 2, 3, 4]
+    assert branch.tolist() == [int(v != best) for v in range(4)]
+
+
+def test_other_devices_refuse_one_against_the_rest_by_name() -> None:
+    pytest.importorskip("numba")
+    X, y = frame_of("weather_nominal")
+    with pytest.raises(RuntimeError, match="device='jit' does not know this mixture"):
+        C45Classifier(categorical_split="binary", device="jit").fit(X, y)
 
 
 @pytest.mark.parametrize("criterion", ["gain", "gain ratio"])

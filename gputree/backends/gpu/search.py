@@ -16,7 +16,7 @@ from gputree.core.forest import Test
 from gputree.core.schema import Kind
 from gputree.core.splits import Scan, Search
 
-NO_SCAN = 5
+NO_SCAN = 6
 SUBSETS = (Scan.SUBSETS, Scan.ONE_SUBSET)
 CARRY_BYTES = 1 << 26  # running sums of all warps of a search
 BEST = np.dtype(
