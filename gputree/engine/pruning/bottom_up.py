@@ -34,8 +34,10 @@ def cheaper_leaves(
     --------
     >>> from gputree import DecisionTreeClassifier
     >>> forest = DecisionTreeClassifier().fit([[0], [1], [2], [3]], [0, 1, 0, 1]).forest_
-    >>> cheaper_leaves(forest, np.array([2.0, 1.0, 1.0, 0.0, 0.0, 0.5, 0.5])[: forest.n_nodes], 0.0).nonzero()[0]
-    array([4])
+    >>> forest.first_child
+    array([ 1, -1,  3, -1,  5, -1, -1], dtype=int32)
+    >>> cheaper_leaves(forest, np.array([2.0, 0.5, 1.0, 0.0, 1.0, 0.5, 0.5]), 0.0).nonzero()[0]
+    array([2, 4])
     """
     own, parent = cost.tolist(), forest.parent.tolist()
     inner, leaf = (forest.kind != Test.LEAF).tolist(), [False] * forest.n_nodes

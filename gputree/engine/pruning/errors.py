@@ -84,8 +84,8 @@ def binomial_errors(N: Floats, E: Floats, cf: float) -> Floats:
 
     Examples
     --------
-    >>> (1 + binomial_errors(np.array([16.0]), np.array([1.0]), 0.25)).round(4) / 16
-    array([0.1596125])
+    >>> ((1 + binomial_errors(np.array([16.0]), np.array([1.0]), 0.25)) / 16).round(4)
+    array([0.1596])
     """
     left = np.maximum(N - E, 0.0)
     limit = np.where(left > 0, betaincinv(E + 1.0, np.where(left > 0, left, 1.0), 1.0 - cf), 1.0)
