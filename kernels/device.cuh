@@ -111,10 +111,15 @@ static __device__ __forceinline__ int gt_byte_label(const unsigned* records, int
     return (int)records[(group * n + row + 1) * words - 1];
 }
 
+// How often the row at position p of `rows` counts.
+static __device__ __forceinline__ gt_i64 gt_often(gt_i64 p, const unsigned* times, int how) {
+    return GT_WEIGHTED && how & 2 ? times[p] : 1;
+}
+
 // The weight at position p of `rows`. how & 1: there are units, how & 2: there are times, how & 4: units are by position.
 static __device__ __forceinline__ gt_i64 gt_weight(gt_i64 row, gt_i64 p, const gt_i64* units, const unsigned* times,
                                                    int how) {
-    const gt_i64 often = GT_WEIGHTED && how & 2 ? times[p] : 1;
+    const gt_i64 often = gt_often(p, times, how);
     return GT_WEIGHTED && how & 1 ? units[how & 4 ? p : row] * often : often;
 }
 
@@ -124,7 +129,7 @@ template <class Add>
 static __device__ __forceinline__ void gt_channels(gt_i64 row, gt_i64 p, gt_i64 n, int outputs, const int* sizes,
                                                    const int* labels, const gt_i64* units, const gt_i64* values,
                                                    const unsigned* times, int how, Add add) {
-    const gt_i64 often = GT_WEIGHTED && how & 2 ? times[p] : 1, weight = gt_weight(row, p, units, times, how);
+    const gt_i64 often = gt_often(p, times, how), weight = gt_weight(row, p, units, times, how);
     int channel = 0;
     if (GT_KIND == GT_COUNTS) {
         for (int o = 0; o < outputs; ++o) {

@@ -25,8 +25,23 @@ from gputree.core.bags import strata
 from gputree.core.criteria import CRITERIA
 from gputree.core.forest import STAY, Forest
 from gputree.core.keys import root_keys
-from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Slots, choose
-from gputree.core.target import counting_rows
+from gputree.core.splits import (
+    MULTIWAY,
+    RANDOM,
+    RANDOM_SUBSET,
+    SUBSET,
+    THRESHOLD,
+    CutRule,
+    Limits,
+    Missing,
+    Search,
+    Slots,
+    Stop,
+    choose,
+)
+from gputree.core.target import counting_rows, refined
+from gputree.engine.grow import grow
+from gputree.engine.recipe import Recipe
 from tests.backends.conftest import Case, PlainTest, Rows, record
 from tests.emulator.driver import Emulator, Properties
 from tests.emulator.errors import KernelError
@@ -167,6 +182,19 @@ def walked(backend: Backend) -> Told:
     return [backend.apply(forest, X), backend.predict(forest, X)]
 
 
+def spread(backend: Backend) -> Told:
+    """A tree of C4.5: rows of 600 with missing values go to several branches."""
+    case = Case(TWO, labels(600, 3))
+    cuts, target = backend.edges(case.X, CodeSpec(case.schema()), None), refined(case.target())
+    unit = 1 / target.weights.unit
+    rule = CutRule(unit, 0.1 / 3, 2 * unit, 25 * unit, 1e-6 * unit, 1e-5)
+    limits = Limits(min_weight=int(160 * unit), heavy=2, min_info=1e-3)
+    wanted = Search((THRESHOLD, MULTIWAY), CRITERIA["gain_ratio"], limits, Missing.SPREAD, rule)
+    stop = Stop(4, min_gain=-np.inf)
+    forest = grow(backend, backend.encode(case.X, cuts), target, Recipe(wanted, stop), 0)
+    return [getattr(forest, name) for name in ("stats", "feature", "low", "missing", "score", "lookup_code")]
+
+
 FAR = 1 << 30
 
 
@@ -222,6 +250,7 @@ SCENARIOS: dict[str, Callable[[Backend], Told]] = {
     "bags": bagged,
     "coded": coded,
     "walked": walked,
+    "spread": spread,
     "far": far,
 }
 
@@ -271,7 +300,7 @@ DEVICE_IN_HISTOGRAM: dict[str, Edit] = {
     "label of the record before": ("labels", BOUNDS, "(group * n + row + 1) *", "(group * n + row) *"),
     "label at a 32-bit place": ("far", OVERFLOW, "(group * n + row + 1) * words", "((int)row + 1) * words"),
     "outputs overlap": ("two outputs", RESULT, "channel += sizes[o]", "channel += sizes[o] - 1"),
-    "rows weigh 1": ("weights", RESULT, "how & 1 ? units[row] * often", "0 ? units[row] * often"),
+    "rows weigh 1": ("weights", RESULT, "how & 1 ? units[how & 4 ? p : row]", "0 ? units[0]"),
 }
 DEVICE_IN_SEARCH: dict[str, Edit] = {
     "scan leaves a lane out": ("labels", RESULT, "if (GT_LANE >= by) value", "if (GT_LANE > by) value"),
@@ -311,9 +340,6 @@ ENCODE: dict[str, Edit] = {
 PARTITION: dict[str, Edit] = {
     "no __syncwarp behind zeros": ("labels", UNORDERED, "__syncwarp();  // totals are 0", ""),
     "no __syncwarp behind rows": ("labels", RACE, "__syncwarp();  // totals and counts are added", ""),
-    "missing to the other side": ("numbers", ANY, "return missing;", "return kind == GT_LOOKUP ? missing : !missing;"),
-    "the cut goes right": ("numbers", ANY, "return c > cut;", "return c >= cut;"),
-    "branch of the next category": ("categories", ANY, "if (code[middle] < c)", "if (code[middle] <= c)"),
     "one lane counted": ("labels", ANY, "count[here] = before + __popc(same)", "count[here] = before + 1"),
     "lanes in one place": ("labels", ANY, "mine = before + __popc(same & gt_lanes_before())", "mine = before"),
     "carry of offsets lost": ("large", ANY, "carry += __shfl_sync", "carry = __shfl_sync"),
@@ -335,8 +361,6 @@ LOOKUP: dict[str, Edit] = {
     "the cut goes right": ("categories", RESULT, "r + !missing > chosen", "r + !missing >= chosen"),
 }
 SEARCH: dict[str, Edit] = {
-    "carry lost between chunks": ("labels", RESULT, "begun && GT_LANE == 31 ? carry[channel] : 0", "0"),
-    "carry never begun": ("labels", NEW, "begun && GT_LANE == 31", "GT_LANE == 31"),
     "weight of the wrong lane": ("labels", RESULT, "(GT_EVERYONE, weight, 31)", "(GT_EVERYONE, weight, 30)"),
     "last of equals in a lane": (
         "equals",
@@ -350,12 +374,41 @@ SEARCH: dict[str, Edit] = {
     "last feature in a warp": ("equals", RESULT, "other_feature < feature", "other_feature > feature"),
     "few rows on the right": ("labels", RESULT, "&& rows - c >= limits.min_rows", ""),
     "little weight on the left": ("weights", RESULT, "w >= limits.min_weight && slot.weight - w", "slot.weight - w"),
-    "upper bound ignored": ("monotone", RESULT, "&& most <= upper", ""),
-    "direction reversed": ("monotone", RESULT, "sign > 0 ? a <= b : a >= b", "sign > 0 ? a >= b : a <= b"),
     "means rounded to 0": ("numbers", RESULT, "s / n - (s % n < 0)", "s / n"),
-    "sides without a sum": ("zeros", RESULT, "cut.fine[d] &= left > 0 && whole - left > 0", "cut.fine[d] &= true"),
     "edge of an empty run": ("coded", RESULT, "edges[(cut + follow - 1) / 2]", "edges[(cut + follow) / 2]"),
     "missing counted twice": ("categories", RESULT, "missing ? (int)count - 1 :", "missing ? (int)count :"),
+}
+CUTS_IN_SEARCH: dict[str, Edit] = {
+    "carry lost between chunks": ("labels", RESULT, "begun && GT_LANE == 31 ? carry[channel] : 0", "0"),
+    "carry never begun": ("labels", NEW, "begun && GT_LANE == 31", "GT_LANE == 31"),
+    "upper bound ignored": ("monotone", RESULT, "&& most <= upper", ""),
+    "direction reversed": ("monotone", RESULT, "sign > 0 ? a <= b : a >= b", "sign > 0 ? a >= b : a <= b"),
+    "sides without a sum": ("zeros", RESULT, "cut.fine[d] &= left > 0 && whole - left > 0", "cut.fine[d] &= true"),
+}
+TEST_IN_PARTITION: dict[str, Edit] = {
+    "missing to the other side": ("numbers", ANY, "return missing;", "return kind == GT_LOOKUP ? missing : !missing;"),
+    "the cut goes right": ("numbers", ANY, "return c > cut;", "return c >= cut;"),
+    "branch of the next category": ("categories", ANY, "if (code[middle] < c)", "if (code[middle] <= c)"),
+}
+KNOWN: dict[str, Edit] = {
+    "unknown rows are no branch": ("spread", RESULT, "info += aside;", ""),
+    "cuts cost nothing": ("spread", RESULT, "rule.unit * gt_log2((double)tries)", "rule.unit * 0.0"),
+    "cuts of one lane": (
+        "spread",
+        ANY,
+        "tries += __popc(__ballot_sync(GT_EVERYONE, cut.fine[0]))",
+        "tries += cut.fine[0]",
+    ),
+    "unknown rows weigh": ("spread", RESULT, "node.weight - away, known", "node.weight, known"),
+    "no barrier behind own": ("spread", UNORDERED, "__syncwarp();  // own is there", ""),
+    "light branches": ("spread", RESULT, "w > 0 && w >= min_weight", "w > 0"),
+}
+SPREAD: dict[str, Edit] = {
+    "nothing is left": ("spread", ANY, "rest -= other == top ? 0 : part(weight, other)", "rest -= 0"),
+    "lanes in one place": ("spread", ANY, "before + __popc(here & gt_lanes_before())", "before"),
+    "one lane counted": ("spread", ANY, "count[b] += __popc(here)", "count[b] += 1"),
+    "spread rows are known": ("spread", ANY, "if (b != GT_SPREAD) gt_add", "gt_add"),
+    "shares of the first branch": ("spread", RESULT, "(double)known[b] / total", "(double)known[0] / total"),
 }
 CELLS_IN_SEARCH: dict[str, Edit] = {
     "sums not centred": ("numbers", RESULT, "(double)(x - weight * mean) * scale", "(double)x * scale"),
@@ -378,6 +431,10 @@ FILES: dict[tuple[str, str], dict[str, Edit]] = {
     ("predict.cu", "predict.cu"): PREDICT,
     ("lookup.cu", "lookup.cu"): LOOKUP,
     ("search.cu", "search.cu"): SEARCH,
+    ("cuts.cuh", "search.cu"): CUTS_IN_SEARCH,
+    ("test.cuh", "partition.cu"): TEST_IN_PARTITION,
+    ("known.cu", "known.cu"): KNOWN,
+    ("spread.cu", "spread.cu"): SPREAD,
     ("cells.cuh", "search.cu"): CELLS_IN_SEARCH,
     ("common.cuh", "search.cu"): COMMON_IN_SEARCH,
 }

@@ -216,15 +216,20 @@ def test_near_values_are_not_parted() -> None:
 
 
 def test_a_weight_of_two_up_to_rounding() -> None:
-    """T11: shares of a row add up to 1 but for rounding; J48 lets that pass, constants="c4.5" does not."""
-    X = pd.DataFrame({"a": categorical([*"pppqqqrrr", None, None, None], list("pqr"))})
-    y = np.array([0, 0, 1] * 3 + [1, 1, 0])
-    model = C45Classifier(min_weight=4.0).fit(X, y)
-    weight = model.forest_.stats[:, :2].sum(axis=1) * model.weight_unit_
-    assert model.get_n_leaves() == 1  # three known cases a branch are fewer than 4
-    model = C45Classifier(min_weight=3.0, constants="c4.5").fit(X, y)
-    weight = model.forest_.stats[:, :2].sum(axis=1) * model.weight_unit_
-    assert weight.sum() == pytest.approx(24 if model.get_n_leaves() == 3 else 12, rel=1e-12)
+    """T11: three thirds of a row are less than one by rounding; J48 lets that pass, constants="c4.5" does not.
+
+    Each value of a has three known rows and a third of each of the others: b parts it into 2 and 1 + 3 * 1/3. What
+    rounding takes from the second and third value goes to the first, where either program takes b.
+    """
+    a, b = [*"pppqqqrrr", None, None, None], [*"uuvuuvuuv", *"vvv"]
+    X = pd.DataFrame({"a": categorical(a, list("pqr")), "b": categorical(b, list("uv"))})
+    y = np.array([0, 0, 1, 2, 2, 3, 4, 4, 5, 1, 3, 5])
+    j48, release_8 = (C45Classifier(criterion="entropy", constants=name).fit(X, y) for name in ("j48", "c4.5"))
+    assert j48.forest_.feature.tolist() == [0, 1, 1, 1, *[-1] * 6]
+    assert release_8.forest_.feature.tolist() == [0, 1, -1, -1, -1, -1]
+    weight = j48.forest_.stats[:, :6].sum(axis=1) * j48.weight_unit_
+    assert weight[1] > 4 > weight[2] == weight[3]
+    assert weight[1:4] == pytest.approx([4, 4, 4], rel=1e-12)
 
 
 def random_table(seed: int, weighted: bool) -> tuple[pd.DataFrame, NDArray[np.int64], NDArray[np.float64] | None]:
