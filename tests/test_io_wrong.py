@@ -199,7 +199,7 @@ ARRAYS: list[tuple[Change, str]] = [
     (cell("low", 0, np.inf), "a threshold is infinite where the test does not ask whether a value is missing"),
     (cell("low", 2, 1.0), "a lookup has low other than 0"),
     (cell("missing", 0, 2), "missing names a branch that is not there"),
-    (cell("unseen", 0, 65535), "unseen names a branch that is not there"),
+    (cell("unseen", 0, 65533), "unseen names a branch that is not there"),
     (cell("met_missing", 0, 2), "met_missing is neither 0 nor 1"),
     (cell("unseen", 2, 2), "unseen is not the child of larger weight"),
     (cell("missing", 2, 2), "missing is not the child of larger weight where no row was missing"),
