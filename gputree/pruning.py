@@ -12,6 +12,7 @@ True
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -109,8 +110,8 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     check_model(model, rule)
     check_rows(rule, X, y)
     cases = None if rule.needs is Needs.NO_ROWS else read_cases(model, X, y, sample_weight)
-    if cases is not None and rule.needs is Needs.FIT:
-        cases = as_fitted(model, cases)
+    if cases is not None:
+        cases = as_fitted(model, cases) if rule.needs is Needs.FIT else of_size_one(cases)
     return with_forest(model, rule(fitted_of(model), cases))
 
 
@@ -192,6 +193,12 @@ def read_cases(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> C
     return Cases(matrix, numbers, np.ones(matrix.shape[0]) if weight is None else weight)
 
 
+def of_size_one(cases: Cases) -> Cases:
+    """The same rows with weights of at most 1: a common factor, a power of two, tells nothing."""
+    largest = float(cases.weight.max(initial=0.0))
+    return replace(cases, weight=np.ldexp(cases.weight, -math.frexp(largest)[1]))
+
+
 def as_fitted(model: Any, cases: Cases) -> Cases:
     """The rows as the fit saw them, in the roots with their whole weights."""
     if getattr(model, "monotonic_cst", None) is not None:
@@ -204,6 +211,7 @@ def as_fitted(model: Any, cases: Cases) -> Cases:
         cases = replace(cases, weight=cases.weight if weight is None else weight)
     roots, bagged = model.forest_.roots.tolist(), getattr(model, "bagging_", None) is not None
     units = np.rint(cases.weight / model.weight_unit_).astype(np.int64)
+    units = np.where(cases.weight > 0, np.maximum(units, 1), 0)  # as in the fit
     if isinstance(model, BaseForest) and cases.weight.size != model.n_rows_:
         raise ValueError(f"X has {cases.weight.size} rows, and the fit had {model.n_rows_}; give the rows of the fit")
     parts = []

@@ -21,7 +21,7 @@ from gputree.core.forest import SPREAD, Forest, Test
 from gputree.engine.pruning.bottom_up import cheaper_leaves, greedy_leaves
 from gputree.engine.pruning.errors import ADDED
 from gputree.inspect.check import check_forest
-from gputree.pruning import Collapse, CostComplexity, ErrorBased, ReducedError, Rule, prune
+from gputree.pruning import Collapse, CostComplexity, ErrorBased, ReducedError, Rule, ValidationSet, prune
 from tests.backends.test_methods import random_forest
 
 DATA = Path(__file__).parent / "data"
@@ -310,3 +310,27 @@ def test_what_arrays_of_scikit_learn_cannot_say() -> None:
     with pytest.raises(TypeError, match="scikit-learn has no C45Classifier"):
         gputree.to_sklearn(model)
     assert model.tree_.apply([[np.nan]]) == model.apply([[np.nan]])
+
+
+def noisy(n: int = 60) -> tuple[NDArray[Any], NDArray[Any]]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    return X, (X[:, 0] + rng.normal(size=n) * 0.5 > 0).astype(int)
+
+
+def test_rows_of_the_fit_are_known_by_weights_of_any_size() -> None:
+    """A fit lifts weights that are too small for its unit to one unit; so does the rule that asks for its rows."""
+    X, y = noisy()
+    weight = np.ones(60)
+    weight[::3] = 1e-15
+    model = gputree.DecisionTreeClassifier().fit(X, y, sample_weight=weight)
+    assert prune(model, ErrorBased(), X, y, weight).get_n_leaves() <= model.get_n_leaves()
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e300, 1e308])
+@pytest.mark.parametrize("rule", [ReducedError(), ReducedError(greedy=True), ValidationSet()])
+def test_a_common_factor_of_validation_weights_tells_nothing(rule: Any, factor: float) -> None:
+    X, y = noisy()
+    model = gputree.DecisionTreeClassifier().fit(X[::2], y[::2])
+    plain = prune(model, rule, X[1::2], y[1::2])
+    assert prune(model, rule, X[1::2], y[1::2], np.full(30, factor)).fingerprint() == plain.fingerprint()

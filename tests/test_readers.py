@@ -23,6 +23,7 @@ from pyarrow import compute
 from gputree.core.schema import Feature, Kind
 from gputree.readers import delimited, regular
 from gputree.readers.cells import InputError, as_numbers, booleans_as_known, spellings
+from gputree.readers.problem import parse_value
 from gputree.readers.tables import is_parquet, read_table
 
 LIBRARIES = ("polars", "pyarrow")
@@ -254,3 +255,10 @@ def test_a_sheet_is_no_table() -> None:
         archive.writestr("[Content_Types].xml", "")
     with pytest.raises(InputError, match=r"t\.xlsx is a zip archive; unpack it, or save the sheet as CSV"):
         is_parquet("t.xlsx")
+
+
+@pytest.mark.parametrize(("text", "value"), [("false", False), ("TRUE", True), ("None", None), ("1", 1), ("1.0", 1.0)])
+def test_words_of_the_command_line(text: str, value: Any) -> None:
+    found = parse_value("--raising", text)
+    assert found == value
+    assert type(found) is type(value)

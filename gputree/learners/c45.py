@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -230,7 +231,13 @@ class C45Classifier(ClassifierTree):
         """Limits, the cost of cuts and the gate, in units of weight."""
         self.max_features_ = schema.n_features
         categorical = ONE_AGAINST_REST if self.categorical_split == "binary" else MULTIWAY
-        constants, case = CONSTANTS[self.constants], 1.0 / rows.target.weights.unit
+        constants, unit = CONSTANTS[self.constants], rows.target.weights.unit
+        case = 1.0 / unit if unit > 0 else math.inf
+        if not case * rows.total_weight < math.inf:
+            raise ValueError(
+                f"the weights add up to {rows.total_weight * unit}, and C4.5 counts cases by them; multiply "
+                "sample_weight so that a case weighs about 1"
+            )
         slack, least = constants.weight_slack * case, self.min_weight * case
         share = constants.side_share / rows.target.layout.sizes[0]
         cuts = CutRule(case, share, least, constants.side_most * case, slack, constants.value_gap)

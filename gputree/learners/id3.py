@@ -317,12 +317,18 @@ class ID3Classifier(ClassifierTree):
         check_is_fitted(self, "forest_")
         if self._blank() is None or self.literal_empty is not None:
             return super().score(X, y, sample_weight)
+        labels, found = np.asarray(to_host(y)).ravel(), self._answers(X)
+        if labels.size != found.size:
+            raise ValueError(f"y has {labels.size} rows and X has {found.size}: give one label for each row")
+        return float(np.average(found == labels, weights=to_host(sample_weight)))
+
+    def _answers(self, X: Any) -> NDArray[Any]:
+        """As `predict`, None in null leaves."""
         shares = self._shares(X)
-        labels = np.asarray(to_host(y)).ravel()
-        if labels.size != len(shares):
-            raise ValueError(f"y has {labels.size} rows and X has {len(shares)}: give one label for each row")
-        right = (self._labels(np.nan_to_num(shares)) == labels) & ~np.isnan(shares[:, 0])
-        return float(np.average(right, weights=to_host(sample_weight)))
+        found: NDArray[Any] = self._labels(np.nan_to_num(shares)).astype(object)
+        if self.literal_empty is None:
+            found[np.isnan(shares[:, 0])] = None
+        return found
 
     def __sklearn_tags__(self) -> Any:
         """One output without missing values; sparse tables hold real numbers."""

@@ -82,7 +82,12 @@ def growth(model: Any) -> str:
 
 def predicted(model: Any, X: Any, rows: Subset) -> NDArray[Any]:
     """Predictions for rows of a table."""
-    return np.asarray(model.predict(_safe_indexing(X, rows)))
+    return answers(model, _safe_indexing(X, rows))
+
+
+def answers(model: Any, X: Any) -> NDArray[Any]:
+    """Predictions, None where a model has none."""
+    return np.asarray(getattr(model, "_answers", model.predict)(X))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import _safe_indexing, indexable
 
-from gputree.learners.refits import Refit, refit_each
+from gputree.learners.refits import Refit, answers, refit_each
 from gputree.model_selection.show import frame_of, headline, number, whole
 from gputree.model_selection.sizes import size_of
 from gputree.model_selection.splits import Bootstrap, Trains, check_classes, describe, splitter_of, trains_of
@@ -79,7 +80,11 @@ class ErrorEstimate:
     @property
     def error(self) -> float:
         """Mean of the folds' errors, each counted alike (Nilsson, chapter 6, 6.4.2)."""
-        return float(self.fold_errors.mean())
+        if not self.classes:
+            return float(self.fold_errors.mean())
+        wrong, sizes = np.bincount(self.fold, self.loss), self.fold_rows
+        shares = (Fraction(int(wrong[sizes == size].sum()), int(size)) for size in np.unique(sizes))
+        return float(sum(shares, Fraction(0)) / sizes.size)  # exact: equal errors must not differ by rounding
 
     @property
     def pooled(self) -> float:
@@ -206,7 +211,7 @@ class Case:
         begin = time.perf_counter()
         fitted = clone(model).fit(X, y)
         between = time.perf_counter()
-        predicted = np.asarray(fitted.predict(X))
+        predicted = answers(fitted, X)
         end = time.perf_counter()
         error = float(self.losses(rows, predicted).mean())
         return Fitted(fitted, error, between - begin, end - between)

@@ -345,3 +345,9 @@ def test_contract_of_scikit_learn() -> None:
 def test_one_output_only() -> None:
     with pytest.raises(ValueError, match="y has 2 columns, and C4"):
         C45Classifier().fit([[0.0], [1.0]], [[0, 1], [1, 0]])
+
+
+def test_weights_that_cannot_count_cases_are_refused() -> None:
+    X, y = np.arange(20.0).reshape(-1, 1), np.arange(20) // 10
+    with pytest.raises(ValueError, match="multiply sample_weight so that a case weighs about 1"):
+        C45Classifier().fit(X, y, sample_weight=np.full(20, 5e-324))

@@ -228,3 +228,25 @@ def test_text_of_80_columns() -> None:
     first = estimate_error(DecisionTreeClassifier(max_depth=1), X, y, 3)
     assert short[2].split()[0] == "max_depth=1"
     assert short[2].split()[1] == f"{first.error:.4f}"
+
+
+def test_equal_errors_of_folds_are_equal() -> None:
+    """Means of 0.15, 0.2, 0.3 and of 0.15, 0.25, 0.25 differ in their last bit as sums of floats."""
+    fold, rows = np.repeat(np.arange(3), 20), np.arange(60)
+    errors = []
+    for wrong in ((3, 4, 6), (3, 5, 5)):
+        loss = np.concatenate([(np.arange(20) < n).astype(float) for n in wrong])
+        errors.append(ErrorEstimate("Model", KFold(), True, fold, rows, loss, 0.0, 1, 0.0, 0.0).error)
+    assert np.mean([0.15, 0.2, 0.3]) != np.mean([0.15, 0.25, 0.25])
+    assert errors[0] == errors[1] == 13 / 60
+
+
+def test_of_equal_errors_the_smallest_model_is_chosen() -> None:
+    rng = np.random.default_rng(39)
+    X = rng.normal(size=(60, 3))
+    y = (X[:, 0] + rng.normal(size=60) * 0.5 > 0).astype(int)
+    found = select(DecisionTreeClassifier(), X, y, over={"max_depth": [1, 2, 3, 4, 5]}, cv=10)
+    least = min(one.error for one in found.estimates)
+    sizes = [one.size for one in found.estimates if one.error == least]
+    assert len(sizes) > 1
+    assert found.estimates[found.index].size == min(sizes)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression
@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier as TheirTree
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier, RandomForestClassifier
 from gputree.datasets import load_weather
 from gputree.model_selection import Bootstrap, Holdout, estimate_error, size_of
 
@@ -255,3 +255,15 @@ def test_predictions_of_other_shapes_are_refused_nowhere_and_compared_row_by_row
     X = np.array([[0], [1], [1], [0]])
     y = np.array([[0, 0], [1, 0], [1, 1], [1, 1]])
     assert estimate_error(Second(), X, y, cv=[([0, 1], [0, 1, 2, 3])]).loss.tolist() == [0, 0, 1, 1]
+
+
+def test_a_null_leaf_is_an_error() -> None:
+    """ID3 of `empty="null"` has no answer there; `score` counts it the same way."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 4, (60, 3)), rng.integers(0, 2, 60)
+    model, folds = ID3Classifier(empty="null"), KFold(3)
+    found = estimate_error(model, X, y, cv=folds)
+    scores = cross_val_score(model, X, y, cv=folds)
+    np.testing.assert_allclose(found.fold_errors, 1 - scores)
+    fitted = [clone(model).fit(X[train], y[train]).predict_proba(X[test]) for train, test in folds.split(X)]
+    assert np.isnan(np.concatenate(fitted)).any()
