@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -23,9 +23,22 @@ from gputree.backends.protocol import Backend, Bags, CodeSpec
 from gputree.backends.source import kernels_folder, read_kernel
 from gputree.core.bags import strata
 from gputree.core.criteria import CRITERIA
-from gputree.core.forest import STAY, Forest
+from gputree.core.forest import SPREAD, STAY, Forest
 from gputree.core.keys import root_keys
-from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Slots, choose
+from gputree.core.schema import Feature, Kind, Schema
+from gputree.core.splits import (
+    MULTIWAY,
+    RANDOM,
+    RANDOM_SUBSET,
+    SUBSET,
+    THRESHOLD,
+    CutRule,
+    Limits,
+    Missing,
+    Search,
+    Slots,
+    choose,
+)
 from gputree.core.target import counting_rows
 from tests.backends.conftest import Case, PlainTest, Rows, record
 from tests.emulator.driver import Emulator, Properties
@@ -97,7 +110,7 @@ def labels(n: int, classes: int, outputs: int = 1) -> NDArray[np.int64]:
     return np.random.default_rng(2).integers(0, classes, (n, outputs))
 
 
-def coded(backend: Backend) -> Told:
+def coded(backend: Backend, wanted: Search | None = None) -> Told:
     """Quantile codes of float32 values, denormal ones among them: tables and best cuts of all rows and of a few."""
     rng = np.random.default_rng(4)
     X = np.column_stack([rng.normal(size=2100) * scale for scale in (1e-42, 1.0, 1.0, 1e30, 1.0)]).astype(np.float32)
@@ -110,13 +123,13 @@ def coded(backend: Backend) -> Told:
         stats, _ = backend.totals(shard)
         slots = Slots(np.zeros(1, np.int32), root_keys(11, np.zeros(1, int)), stats, np.array([n]), np.zeros((2, 1)))
         found = backend.histogram(shard, slots, np.arange(5, dtype=np.int32)[None])
-        told += [stats, *backend.read(found), *best_tests(backend, found, slots, search("gini"))]
+        told += [stats, *backend.read(found), *best_tests(backend, found, slots, wanted or search("gini"))]
     return told
 
 
-def bagged(backend: Backend) -> Told:
+def bagged(backend: Backend, case: Case) -> Told:
     """Three bags of two strata with probabilities, and of all rows without; split once, tables of all branches."""
-    case, told = Case(SMALL, labels(1500, 3)), []
+    told = []
     weight = np.random.default_rng(8).integers(1, 4, 1500) ** 20.0
     for draws in (
         strata(labels(1500, 2)[:, 0], 1500, np.array([900, 1300]), weight, True),
@@ -129,11 +142,70 @@ def bagged(backend: Backend) -> Told:
         children = backend.children(shard, test)
         backend.partition(shard, test, np.arange(3, 9, dtype=np.int32))
         slots = Slots(
-            np.arange(3, 9, dtype=np.int32), root_keys(1, np.arange(6)), children, children[3], np.zeros((2, 6))
+            np.arange(3, 9, dtype=np.int32), root_keys(1, np.arange(6)), children, children[-1], np.zeros((2, 6))
         )
         table = backend.histogram(shard, slots, np.broadcast_to(np.arange(2, dtype=np.int32), (6, 2)))
         told += [stats, children, *backend.read(table)]
     return told
+
+
+@dataclass(frozen=True)
+class Tags(Case):
+    """A case whose categories have 70 names."""
+
+    def schema(self) -> Schema:
+        names = tuple(map(str, range(70)))
+        tags = Feature("tag", Kind.CATEGORICAL, names, self.declared)
+        return Schema(tuple(tags if f in self.category else Feature(str(f)) for f in range(self.X.shape[1])))
+
+
+def known(
+    case: Case,
+    criterion: str = "gain_ratio",
+    rule: tuple[float, ...] = (1.0, 0.1, 2.0, 25.0, 0.0, 1e-5),
+    least: float = 2.0,
+    **limits: Any,
+) -> Search:
+    """A search of known rows alone; weights of the rule (but its share) and ``least`` in cases."""
+    one = 1.0 / case.target().weights.unit
+    unit, share, low, high, slack, gap = rule
+    cuts = CutRule(unit * one, share, low * one, high * one, slack * one, gap)
+    given = Limits(min_weight=int(least * one), **{"heavy": 2, **limits})
+    return Search((THRESHOLD, MULTIWAY), CRITERIA[criterion], given, Missing.SPREAD, cuts)
+
+
+def spread(backend: Backend, case: Case, searches: tuple[Search, ...] = (), steps: int = 3) -> Told:
+    """Totals, tables and searches of known rows, of two bags split without missing branches first, then with them."""
+    cuts = backend.edges(case.X, CodeSpec(case.schema()), None)
+    shard = backend.open(backend.encode(case.X, cuts), case.target(), Bags(2))
+    stats, m, told = backend.totals(shard)[0], case.X.shape[1], []
+    ids, first, met = np.arange(2, dtype=np.int32), 2, np.ones(2, bool)
+    for step in range(steps):
+        tests = [_spreading(case, int(i), step) for i in ids]
+        splits = record(tests)
+        stats = backend.children(shard, splits)
+        children = np.arange(first, first + stats.shape[1], dtype=np.int32)
+        backend.partition(shard, splits, children)
+        met = stats[-1] > 0
+        ids, first, told = children[met], first + children.size, [*told, stats]
+    stats = np.ascontiguousarray(stats[:, met])
+    rows = stats.sum(axis=0) if case.weight is None else stats[-1]
+    slots = Slots(ids, root_keys(1, ids), stats, rows, np.repeat([[-np.inf], [np.inf]], ids.size, axis=1))
+    found = backend.histogram(shard, slots, np.broadcast_to(np.arange(m, dtype=np.int32), (ids.size, m)))
+    told += backend.read(found)
+    for wanted in searches:
+        told += best_tests(backend, found, slots, wanted)
+    return told
+
+
+def _spreading(case: Case, node: int, step: int) -> PlainTest:
+    """A test of the first column that sends missing values right, then tests that spread them, but in a fifth node."""
+    names = len(case.schema().features[case.category[0]].categories) if case.category else 0
+    missing = 1 if step == 0 or node % 5 == 4 else SPREAD
+    if step == 1 and names:
+        lookup = {code: code - 1 for code in range(1, names + 1)}
+        return PlainTest(node, case.category[0], 0, missing, lookup, names)
+    return PlainTest(node, 0 if step != 2 else 1, (20, 8, 1)[step], missing)
 
 
 def walked(backend: Backend) -> Told:
@@ -190,6 +262,32 @@ MIXTURE = np.tile([[0], [1]], (41, 1))  # of every code alike, so that all cuts 
 EQUALS = Case(np.repeat(np.append(np.arange(40.0), np.nan), 2)[:, None] * np.ones(64), MIXTURE, sizes=(2,), category=())
 SIGNS = np.array([1, -1, 0, 1], np.int8)
 CATEGORIES = (search("gini", SUBSET), search("gini", MULTIWAY), search("gini", RANDOM_SUBSET, RANDOM))
+WHOLE = np.random.default_rng(8).integers(1, 5, 1500).astype(float)
+MIXED = Case(SMALL, labels(1500, 3), HEAVY)
+FIRST = ~np.isnan(SMALL[:, 0]) & (SMALL[:, 0] % 20 < 5)
+TOLD = Case(SMALL, np.where(FIRST, 0, labels(1500, 3)[:, 0])[:, None], WHOLE)  # the first column tells of the class
+FOUR = np.where(np.isnan(TWO[:, 2]), 0, TWO[:, 2] % 2)
+GROUPS = Case(TWO, np.where(labels(600, 3)[:, 0] == 0, 1 - FOUR, FOUR).astype(int)[:, None], WHOLE[:600], sizes=(2,))
+DECLARED = replace(GROUPS, declared=True)
+TAGS = columns(1500, (40, 3, 66, 1), 0.1)
+TAGGED = Tags(TAGS, np.where(labels(1500, 3)[:, 0] == 0, 0, np.nan_to_num(TAGS[:, 2]) % 3).astype(int)[:, None], WHOLE)
+PAIR = replace(TOLD, y=np.column_stack([TOLD.y[:, 0], labels(1500, 2)[:, 0]]), sizes=(3, 2))
+LINE = np.arange(100.0)[:, None]
+ENDS = Case(LINE, np.digitize(LINE, [9.5, 94.5]), category=())  # ten rows of one class, five of another
+EVEN = Case(
+    np.column_stack([np.zeros(80), np.where(np.arange(80) < 64, np.arange(80) % 4, np.nan)]),
+    labels(80, 3),
+    np.where(np.arange(80) < 64, 2.0, 7.0),
+    category=(1,),
+)
+
+
+def twins(c: int) -> Case:
+    """Cuts behind code c and behind code 40 - c gain the same; so many rows are of missing values that both count."""
+    x = np.repeat(np.append(np.arange(40.0), np.nan), 2)
+    return Case(x[:, None], ((x < c) | (x >= 40 - c)).astype(int)[:, None], sizes=(2,), category=())
+
+
 SCENARIOS: dict[str, Callable[[Backend], Told]] = {
     "labels": partial(grown, case=Case(SMALL, labels(1500, 3)), searches=(search("gini", min_rows=40),), steps=2),
     "few rows": partial(grown, case=Case(SMALL[:150], labels(150, 3)), steps=2, trees=70),
@@ -219,10 +317,72 @@ SCENARIOS: dict[str, Callable[[Backend], Told]] = {
     "large": partial(
         grown, case=Case(columns(34_000, (40, 9)), labels(34_000, 2), sizes=(2,), category=()), steps=2, trees=1
     ),
-    "bags": bagged,
+    "bags": partial(bagged, case=Case(SMALL, labels(1500, 3))),
+    "bags of numbers": partial(bagged, case=Case(SMALL, NEGATIVE, criterion="squared_error")),
     "coded": coded,
     "walked": walked,
     "far": far,
+    "branches": partial(
+        grown,
+        case=Case(TWO, labels(600, 2), sizes=(2,), declared=True),
+        searches=(search("gini", MULTIWAY, least_met=1), search("gini", MULTIWAY, max_branches=1)),
+        steps=2,
+    ),
+    "branches of two outputs": partial(
+        grown, case=Case(SMALL, labels(1500, 6, 2) % (3, 2), sizes=(3, 2)), searches=(search("entropy"),)
+    ),
+    "spread": partial(spread, case=MIXED),
+    "spread evenly": partial(spread, case=EVEN, steps=2),
+    "spread of two outputs": partial(spread, case=replace(PAIR, weight=HEAVY), steps=2),
+    "known cuts": partial(
+        spread,
+        case=TOLD,
+        searches=(
+            known(TOLD),
+            known(TOLD, rule=(1.0, 0.02, 2.0, 25.0, 0.0, 1e-5)),
+            known(TOLD, "entropy", rule=(1.0, 0.1, 300.0, 400.0, 0.0, 1e-5)),
+            known(TOLD, "entropy", rule=(1.0, 0.4, 2.0, 900.0, 100.0, 1e-5)),
+            known(TOLD, rule=(30.0, 0.1, 2.0, 25.0, 0.0, 1e-5)),
+            known(TOLD, rule=(1.0, 0.1, 2.0, 25.0, 0.0, 1.0)),
+            known(TOLD, min_info=0.9),
+        ),
+        steps=1,
+    ),
+    "known few": partial(
+        spread, case=TOLD, searches=(known(TOLD), known(TOLD, rule=(1.0, 0.0, 0.0, 0.0, 0.0, 1e-5))), steps=3
+    ),
+    "known ends": partial(
+        spread,
+        case=ENDS,
+        searches=(known(ENDS, rule=(1.0, 0.1, 10.0, 25.0, 0.0, 1e-5)), known(ENDS, rule=(1.0, 0.1, 2.0, 9.0, 0.0, 0))),
+        steps=0,
+    ),
+    "known twins in a lane": partial(spread, case=twins(4), searches=(known(twins(4)),), steps=0),
+    "known twins in a warp": partial(spread, case=twins(10), searches=(known(twins(10)),), steps=0),
+    "known groups": partial(
+        spread,
+        case=GROUPS,
+        searches=(
+            known(GROUPS),
+            known(GROUPS, "entropy", max_branches=4),
+            known(GROUPS, "entropy", least=60.0, heavy=3),
+            known(GROUPS, "entropy", least=60.0, heavy=None),
+            known(GROUPS, min_info=1.9),
+        ),
+        steps=1,
+    ),
+    "known and declared": partial(
+        spread, case=DECLARED, searches=(known(DECLARED), known(DECLARED, least_met=1, heavy=1, min_info=0.0)), steps=2
+    ),
+    "known tags": partial(spread, case=TAGGED, searches=(known(TAGGED), known(TAGGED, "entropy", heavy=60)), steps=1),
+    "known of two outputs": partial(spread, case=PAIR, searches=(known(PAIR), known(PAIR, "entropy")), steps=1),
+    "known sparse": partial(
+        spread,
+        case=Case(columns(1100, (1000, 300, 4, 500, 400)), labels(1100, 3), WHOLE[:1100]),
+        searches=(known(TOLD, "entropy", rule=(0.0, 0.1, 2.0, 25.0, 0.0, 1e-5)),),
+        steps=1,
+    ),
+    "known quantiles": partial(coded, wanted=known(EQUALS, "entropy", rule=(0.0, 0.1, 2.0, 25.0, 0.0, 0.0))),
 }
 
 # ---- edits ----
