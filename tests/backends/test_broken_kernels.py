@@ -48,7 +48,7 @@ pytestmark = pytest.mark.usefixtures("compiler")
 
 SEEDS = (1, 2)  # of the turns that threads take: each must tell, the first alone where turns do not matter
 RESULT, RACE, NEW, MASK = "another result", "race: ", "uninitialised: ", "mask 0x0000ffff does not name"
-BOUNDS, OVERFLOW = "out of bounds: ", "overflow of a signed"
+BOUNDS, OVERFLOW, CAST = "out of bounds: ", "overflow of a signed", "outside the integer type"
 UNORDERED, WRONG = f"{RACE}|{NEW}", f"{BOUNDS}|{RESULT}"
 ANY = f"{UNORDERED}|{WRONG}"  # rows or cells in places of others: what is seen first depends on turns
 Told = list[NDArray[Any]]
@@ -174,12 +174,12 @@ def known(
     return Search((THRESHOLD, MULTIWAY), CRITERIA[criterion], given, Missing.SPREAD, cuts)
 
 
-def spread(backend: Backend, case: Case, searches: tuple[Search, ...] = (), steps: int = 3) -> Told:
-    """Totals, tables and searches of known rows, of two bags split without missing branches first, then with them."""
+def spread(backend: Backend, case: Case, searches: tuple[Search, ...] = (), steps: int = 3, trees: int = 2) -> Told:
+    """Totals, tables and searches of known rows, of bags split without missing branches first, then with them."""
     cuts = backend.edges(case.X, CodeSpec(case.schema()), None)
-    shard = backend.open(backend.encode(case.X, cuts), case.target(), Bags(2))
+    shard = backend.open(backend.encode(case.X, cuts), case.target(), Bags(trees))
     stats, m, told = backend.totals(shard)[0], case.X.shape[1], []
-    ids, first, met = np.arange(2, dtype=np.int32), 2, np.ones(2, bool)
+    ids, first, met = np.arange(trees, dtype=np.int32), trees, np.ones(trees, bool)
     for step in range(steps):
         tests = [_spreading(case, int(i), step) for i in ids]
         splits = record(tests)
@@ -266,8 +266,10 @@ WHOLE = np.random.default_rng(8).integers(1, 5, 1500).astype(float)
 MIXED = Case(SMALL, labels(1500, 3), HEAVY)
 FIRST = ~np.isnan(SMALL[:, 0]) & (SMALL[:, 0] % 20 < 5)
 TOLD = Case(SMALL, np.where(FIRST, 0, labels(1500, 3)[:, 0])[:, None], WHOLE)  # the first column tells of the class
-FOUR = np.where(np.isnan(TWO[:, 2]), 0, TWO[:, 2] % 2)
-GROUPS = Case(TWO, np.where(labels(600, 3)[:, 0] == 0, 1 - FOUR, FOUR).astype(int)[:, None], WHOLE[:600], sizes=(2,))
+UNEVEN = columns(600, (40, 3, 10, 5), 0.2)
+UNEVEN[:, 2] = np.digitize(UNEVEN[:, 2], [1, 3, 6]) + 0 * UNEVEN[:, 2]  # 1 to 4 tenths of the rows
+FOUR = np.nan_to_num(UNEVEN[:, 2] % 2)
+GROUPS = Case(UNEVEN, np.where(labels(600, 3)[:, 0] == 0, 1 - FOUR, FOUR).astype(int)[:, None], WHOLE[:600], sizes=(2,))
 DECLARED = replace(GROUPS, declared=True)
 TAGS = columns(1500, (40, 3, 66, 1), 0.1)
 TAGGED = Tags(TAGS, np.where(labels(1500, 3)[:, 0] == 0, 0, np.nan_to_num(TAGS[:, 2]) % 3).astype(int)[:, None], WHOLE)
@@ -280,6 +282,8 @@ EVEN = Case(
     np.where(np.arange(80) < 64, 2.0, 7.0),
     category=(1,),
 )
+ONE = Case(np.array([[0.0, 0.0], [0.0, 1.0], [0.0, np.nan]]), np.array([[0], [1], [2]]), np.array([1.0, 48.0, 49.0]))
+ONE = replace(ONE, category=(1,))  # 49 * (1 / 49) is below 1
 
 
 def twins(c: int) -> Case:
@@ -333,6 +337,7 @@ SCENARIOS: dict[str, Callable[[Backend], Told]] = {
     ),
     "spread": partial(spread, case=MIXED),
     "spread evenly": partial(spread, case=EVEN, steps=2),
+    "spread one unit": partial(spread, case=ONE, steps=2),
     "spread of two outputs": partial(spread, case=replace(PAIR, weight=HEAVY), steps=2),
     "known cuts": partial(
         spread,
@@ -349,12 +354,16 @@ SCENARIOS: dict[str, Callable[[Backend], Told]] = {
         steps=1,
     ),
     "known few": partial(
-        spread, case=TOLD, searches=(known(TOLD), known(TOLD, rule=(1.0, 0.0, 0.0, 0.0, 0.0, 1e-5))), steps=3
+        spread, case=TOLD, searches=(known(TOLD), known(TOLD, rule=(0.0, 0.0, 1.0, 1.0, 0.0, 1e-5))), steps=3
     ),
     "known ends": partial(
         spread,
         case=ENDS,
-        searches=(known(ENDS, rule=(1.0, 0.1, 10.0, 25.0, 0.0, 1e-5)), known(ENDS, rule=(1.0, 0.1, 2.0, 9.0, 0.0, 0))),
+        searches=(
+            known(ENDS, rule=(1.0, 0.1, 10.0, 25.0, 0.0, 1e-5)),
+            known(ENDS, rule=(1.0, 0.1, 10.0, 5.0, 0.0, 1e-5)),
+            known(ENDS, rule=(1.0, 0.1, 2.0, 9.0, 0.0, 0)),
+        ),
         steps=0,
     ),
     "known twins in a lane": partial(spread, case=twins(4), searches=(known(twins(4)),), steps=0),
@@ -365,20 +374,26 @@ SCENARIOS: dict[str, Callable[[Backend], Told]] = {
         searches=(
             known(GROUPS),
             known(GROUPS, "entropy", max_branches=4),
-            known(GROUPS, "entropy", least=60.0, heavy=3),
-            known(GROUPS, "entropy", least=60.0, heavy=None),
+            known(GROUPS, "entropy", max_branches=3),
+            known(GROUPS, "entropy", least=100.0, heavy=3),
+            known(GROUPS, "entropy", least=100.0, heavy=None),
             known(GROUPS, min_info=1.9),
         ),
         steps=1,
     ),
+    "known groups of many": partial(spread, case=GROUPS, searches=(known(GROUPS),), steps=0, trees=40),
     "known and declared": partial(
         spread, case=DECLARED, searches=(known(DECLARED), known(DECLARED, least_met=1, heavy=1, min_info=0.0)), steps=2
     ),
     "known tags": partial(spread, case=TAGGED, searches=(known(TAGGED), known(TAGGED, "entropy", heavy=60)), steps=1),
-    "known of two outputs": partial(spread, case=PAIR, searches=(known(PAIR), known(PAIR, "entropy")), steps=1),
+    "known of two outputs": partial(
+        spread, case=PAIR, searches=(known(PAIR), known(PAIR, "entropy"), known(PAIR, heavy=5)), steps=1
+    ),
     "known sparse": partial(
         spread,
-        case=Case(columns(1100, (1000, 300, 4, 500, 400)), labels(1100, 3), WHOLE[:1100]),
+        case=Case(
+            np.column_stack([columns(1100, (1000, 300, 4, 500)), np.arange(1100) % 400]), labels(1100, 3), WHOLE[:1100]
+        ),
         searches=(known(TOLD, "entropy", rule=(0.0, 0.1, 2.0, 25.0, 0.0, 1e-5)),),
         steps=1,
     ),
@@ -533,7 +548,7 @@ TEST_IN_SPREAD: dict[str, Edit] = {
     "branch of the next category": ("spread", ANY, "if (code[middle] < c)", "if (code[middle] <= c)"),
 }
 SPREADING: dict[str, Edit] = {
-    "quotient before product": ("spread", RESULT, "((double)known[b] / total)", "(double)known[b] / total"),
+    "quotient before product": ("spread one unit", RESULT, "((double)known[b] / total)", "(double)known[b] / total"),
     "whole rows in all branches": ("spread", RESULT, "own == b ? weight : 0", "weight"),
     "remainder lost": ("spread", RESULT, "if (b != top) return part(weight, b);", "return part(weight, b);"),
     "remainder to the first": ("spread", RESULT, "if (known[b] > known[shares.top])", "if (false)"),
@@ -544,7 +559,7 @@ SPREADING: dict[str, Edit] = {
         "known[b] >= known[shares.top]",
     ),
     "remainder less the heaviest": ("spread", RESULT, "other == top ? 0 : part(weight, other)", "part(weight, other)"),
-    "shares of the last weight": ("spread", ANY, "total += known[b];", "total = known[b];"),
+    "shares of the last weight": ("spread", f"{CAST}|{ANY}", "total += known[b];", "total = known[b];"),
     "spread rows are known": ("spread", ANY, "if (b != GT_SPREAD) gt_add", "gt_add"),
     "known rows, not weights": (
         "spread",
@@ -552,7 +567,7 @@ SPREADING: dict[str, Edit] = {
         "gt_add(&known[branch_ptr[s] + b], gt_weight(row, p, units, times, how))",
         "gt_add(&known[branch_ptr[s] + b], (gt_i64)1)",
     ),
-    "known weights of the first split": ("spread", RESULT, "&known[branch_ptr[s] + b]", "&known[b]"),
+    "known weights of the first split": ("spread", f"{CAST}|{ANY}", "&known[branch_ptr[s] + b]", "&known[b]"),
     "marks in one half": (
         "spread",
         BOUNDS,
@@ -590,15 +605,15 @@ CUTS_IN_KNOWN: dict[str, Edit] = {
     "carry lost between chunks": ("known cuts", RESULT, "begun && GT_LANE == 31 ? carry[channel] : 0", "0"),
     "carry never begun": ("known cuts", NEW, "begun && GT_LANE == 31", "GT_LANE == 31"),
     "missing rows not set aside": ("known cuts", RESULT, "(APART && away ? view.get(channel, 0) : 0)", "0"),
-    "first cell always set aside": ("known cuts", RESULT, "(APART && away ?", "(APART ?"),
-    "cuts by their score": ("known cuts", RESULT, "APART ? cut.gain[d] :", "false ? cut.gain[d] :"),
+    "first cell always set aside": ("known sparse", RESULT, "(APART && away ?", "(APART ?"),
+    "cuts by their score": ("known few", RESULT, "APART ? cut.gain[d] :", "false ? cut.gain[d] :"),
     "own value of the node's step": (
         "known of two outputs",
         ANY,
         "slot.own[(gt_i64)o * slot.step]",
         "slot.own[(gt_i64)o * slot.k]",
     ),
-    "next cell of a chunk": ("known cuts", ANY, "if (found) return i + by *", "if (found) return i + 0 *"),
+    "next cell of a chunk": ("known few", ANY, "if (found) return i + by *", "if (found) return i + 0 *"),
 }
 KNOWN: dict[str, Edit] = {
     "share without a floor": ("known cuts", RESULT, "own <= least ? least :", "own <= least ? own :"),
@@ -621,7 +636,7 @@ KNOWN: dict[str, Edit] = {
     "ratio on the grid of gains": ("known cuts", RESULT, "whole), cancels)", "whole), slot.cancels)"),
     "missing weight not set aside": ("known cuts", RESULT, "node.weight - away, known", "node.weight, known"),
     "values of the node's step": ("known of two outputs", ANY, "known.slot.step = 1", "known.slot.step = node.k"),
-    "grid not begun": ("known cuts", RESULT, "known.slot.cancels = 0.0;", ";"),
+    "grid not begun": ("known sparse", RESULT, "known.slot.cancels = 0.0;", ";"),
     "grid of scores": ("known cuts", RESULT, "+= gt_gain_scale(N,", "+= gt_scale(N,"),
     "all rows are missing": ("known cuts", RESULT, "gt_info((double)away,", "gt_info((double)node.weight,"),
     "value of the whole node": (
@@ -632,14 +647,8 @@ KNOWN: dict[str, Edit] = {
     ),
     "all lanes write": ("known cuts", RACE, "if (GT_LANE == 0) own[o]", "own[o]"),
     "no __syncwarp behind own": ("known cuts", UNORDERED, "__syncwarp();  // own is there", ""),
-    "no __syncwarp behind cuts": (
-        "known cuts",
-        RACE,
-        "__syncwarp();  // own is read\n        if",
-        "\n        if",
-    ),
     "no __syncwarp behind groups": (
-        "known groups",
+        "known groups of many",
         RACE,
         "__syncwarp();  // own is read\n        const",
         "\n        const",
@@ -654,7 +663,7 @@ KNOWN: dict[str, Edit] = {
     "own cell follows": ("known cuts", RESULT, "~(gt_lanes_before() | 1u << GT_LANE)", "~gt_lanes_before()"),
     "a later chunk follows": (
         "known cuts",
-        RESULT,
+        WRONG,
         "later ? first + __ffs((int)later) - 1 : beyond",
         "later ? first + __ffs((int)later) : beyond",
     ),
