@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -23,8 +23,9 @@ from gputree.backends.protocol import Backend, Bags, CodeSpec
 from gputree.backends.source import kernels_folder, read_kernel
 from gputree.core.bags import strata
 from gputree.core.criteria import CRITERIA
-from gputree.core.forest import STAY, Forest
+from gputree.core.forest import SPREAD, STAY, Forest
 from gputree.core.keys import root_keys
+from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.splits import (
     MULTIWAY,
     RANDOM,
@@ -36,12 +37,9 @@ from gputree.core.splits import (
     Missing,
     Search,
     Slots,
-    Stop,
     choose,
 )
-from gputree.core.target import counting_rows, refined
-from gputree.engine.grow import grow
-from gputree.engine.recipe import Recipe
+from gputree.core.target import counting_rows
 from tests.backends.conftest import Case, PlainTest, Rows, record
 from tests.emulator.driver import Emulator, Properties
 from tests.emulator.errors import KernelError
@@ -50,7 +48,7 @@ pytestmark = pytest.mark.usefixtures("compiler")
 
 SEEDS = (1, 2)  # of the turns that threads take: each must tell, the first alone where turns do not matter
 RESULT, RACE, NEW, MASK = "another result", "race: ", "uninitialised: ", "mask 0x0000ffff does not name"
-BOUNDS, OVERFLOW = "out of bounds: ", "overflow of a signed"
+BOUNDS, OVERFLOW, CAST = "out of bounds: ", "overflow of a signed", "outside the integer type"
 UNORDERED, WRONG = f"{RACE}|{NEW}", f"{BOUNDS}|{RESULT}"
 ANY = f"{UNORDERED}|{WRONG}"  # rows or cells in places of others: what is seen first depends on turns
 Told = list[NDArray[Any]]
@@ -112,7 +110,7 @@ def labels(n: int, classes: int, outputs: int = 1) -> NDArray[np.int64]:
     return np.random.default_rng(2).integers(0, classes, (n, outputs))
 
 
-def coded(backend: Backend) -> Told:
+def coded(backend: Backend, wanted: Search | None = None) -> Told:
     """Quantile codes of float32 values, denormal ones among them: tables and best cuts of all rows and of a few."""
     rng = np.random.default_rng(4)
     X = np.column_stack([rng.normal(size=2100) * scale for scale in (1e-42, 1.0, 1.0, 1e30, 1.0)]).astype(np.float32)
@@ -125,13 +123,13 @@ def coded(backend: Backend) -> Told:
         stats, _ = backend.totals(shard)
         slots = Slots(np.zeros(1, np.int32), root_keys(11, np.zeros(1, int)), stats, np.array([n]), np.zeros((2, 1)))
         found = backend.histogram(shard, slots, np.arange(5, dtype=np.int32)[None])
-        told += [stats, *backend.read(found), *best_tests(backend, found, slots, search("gini"))]
+        told += [stats, *backend.read(found), *best_tests(backend, found, slots, wanted or search("gini"))]
     return told
 
 
-def bagged(backend: Backend) -> Told:
+def bagged(backend: Backend, case: Case) -> Told:
     """Three bags of two strata with probabilities, and of all rows without; split once, tables of all branches."""
-    case, told = Case(SMALL, labels(1500, 3)), []
+    told = []
     weight = np.random.default_rng(8).integers(1, 4, 1500) ** 20.0
     for draws in (
         strata(labels(1500, 2)[:, 0], 1500, np.array([900, 1300]), weight, True),
@@ -144,11 +142,70 @@ def bagged(backend: Backend) -> Told:
         children = backend.children(shard, test)
         backend.partition(shard, test, np.arange(3, 9, dtype=np.int32))
         slots = Slots(
-            np.arange(3, 9, dtype=np.int32), root_keys(1, np.arange(6)), children, children[3], np.zeros((2, 6))
+            np.arange(3, 9, dtype=np.int32), root_keys(1, np.arange(6)), children, children[-1], np.zeros((2, 6))
         )
         table = backend.histogram(shard, slots, np.broadcast_to(np.arange(2, dtype=np.int32), (6, 2)))
         told += [stats, children, *backend.read(table)]
     return told
+
+
+@dataclass(frozen=True)
+class Tags(Case):
+    """A case whose categories have 70 names."""
+
+    def schema(self) -> Schema:
+        names = tuple(map(str, range(70)))
+        tags = Feature("tag", Kind.CATEGORICAL, names, self.declared)
+        return Schema(tuple(tags if f in self.category else Feature(str(f)) for f in range(self.X.shape[1])))
+
+
+def known(
+    case: Case,
+    criterion: str = "gain_ratio",
+    rule: tuple[float, ...] = (1.0, 0.1, 2.0, 25.0, 0.0, 1e-5),
+    least: float = 2.0,
+    **limits: Any,
+) -> Search:
+    """A search of known rows alone; weights of the rule (but its share) and ``least`` in cases."""
+    one = 1.0 / case.target().weights.unit
+    unit, share, low, high, slack, gap = rule
+    cuts = CutRule(unit * one, share, low * one, high * one, slack * one, gap)
+    given = Limits(min_weight=int(least * one), **{"heavy": 2, **limits})
+    return Search((THRESHOLD, MULTIWAY), CRITERIA[criterion], given, Missing.SPREAD, cuts)
+
+
+def spread(backend: Backend, case: Case, searches: tuple[Search, ...] = (), steps: int = 3, trees: int = 2) -> Told:
+    """Totals, tables and searches of known rows, of bags split without missing branches first, then with them."""
+    cuts = backend.edges(case.X, CodeSpec(case.schema()), None)
+    shard = backend.open(backend.encode(case.X, cuts), case.target(), Bags(trees))
+    stats, m, told = backend.totals(shard)[0], case.X.shape[1], []
+    ids, first, met = np.arange(trees, dtype=np.int32), trees, np.ones(trees, bool)
+    for step in range(steps):
+        tests = [_spreading(case, int(i), step) for i in ids]
+        splits = record(tests)
+        stats = backend.children(shard, splits)
+        children = np.arange(first, first + stats.shape[1], dtype=np.int32)
+        backend.partition(shard, splits, children)
+        met = stats[-1] > 0
+        ids, first, told = children[met], first + children.size, [*told, stats]
+    stats = np.ascontiguousarray(stats[:, met])
+    rows = stats.sum(axis=0) if case.weight is None else stats[-1]
+    slots = Slots(ids, root_keys(1, ids), stats, rows, np.repeat([[-np.inf], [np.inf]], ids.size, axis=1))
+    found = backend.histogram(shard, slots, np.broadcast_to(np.arange(m, dtype=np.int32), (ids.size, m)))
+    told += backend.read(found)
+    for wanted in searches:
+        told += best_tests(backend, found, slots, wanted)
+    return told
+
+
+def _spreading(case: Case, node: int, step: int) -> PlainTest:
+    """A test of the first column that sends missing values right, then tests that spread them, but in a fifth node."""
+    names = len(case.schema().features[case.category[0]].categories) if case.category else 0
+    missing = 1 if step == 0 or node % 5 == 4 else SPREAD
+    if step == 1 and names:
+        lookup = {code: code - 1 for code in range(1, names + 1)}
+        return PlainTest(node, case.category[0], 0, missing, lookup, names)
+    return PlainTest(node, 0 if step != 2 else 1, (20, 8, 1)[step], missing)
 
 
 def walked(backend: Backend) -> Told:
@@ -182,19 +239,6 @@ def walked(backend: Backend) -> Told:
     return [backend.apply(forest, X), backend.predict(forest, X)]
 
 
-def spread(backend: Backend) -> Told:
-    """A tree of C4.5: rows of 600 with missing values go to several branches."""
-    case = Case(TWO, labels(600, 3))
-    cuts, target = backend.edges(case.X, CodeSpec(case.schema()), None), refined(case.target())
-    unit = 1 / target.weights.unit
-    rule = CutRule(unit, 0.1 / 3, 2 * unit, 25 * unit, 1e-6 * unit, 1e-5)
-    limits = Limits(min_weight=int(160 * unit), heavy=2, min_info=1e-3)
-    wanted = Search((THRESHOLD, MULTIWAY), CRITERIA["gain_ratio"], limits, Missing.SPREAD, rule)
-    stop = Stop(4, min_gain=-np.inf)
-    forest = grow(backend, backend.encode(case.X, cuts), target, Recipe(wanted, stop), 0)
-    return [getattr(forest, name) for name in ("stats", "feature", "low", "missing", "score", "lookup_code")]
-
-
 FAR = 1 << 30
 
 
@@ -218,6 +262,36 @@ MIXTURE = np.tile([[0], [1]], (41, 1))  # of every code alike, so that all cuts 
 EQUALS = Case(np.repeat(np.append(np.arange(40.0), np.nan), 2)[:, None] * np.ones(64), MIXTURE, sizes=(2,), category=())
 SIGNS = np.array([1, -1, 0, 1], np.int8)
 CATEGORIES = (search("gini", SUBSET), search("gini", MULTIWAY), search("gini", RANDOM_SUBSET, RANDOM))
+WHOLE = np.random.default_rng(8).integers(1, 5, 1500).astype(float)
+MIXED = Case(SMALL, labels(1500, 3), HEAVY)
+FIRST = ~np.isnan(SMALL[:, 0]) & (SMALL[:, 0] % 20 < 5)
+TOLD = Case(SMALL, np.where(FIRST, 0, labels(1500, 3)[:, 0])[:, None], WHOLE)  # the first column tells of the class
+UNEVEN = columns(600, (40, 3, 10, 5), 0.2)
+UNEVEN[:, 2] = np.digitize(UNEVEN[:, 2], [1, 3, 6]) + 0 * UNEVEN[:, 2]  # 1 to 4 tenths of the rows
+FOUR = np.nan_to_num(UNEVEN[:, 2] % 2)
+GROUPS = Case(UNEVEN, np.where(labels(600, 3)[:, 0] == 0, 1 - FOUR, FOUR).astype(int)[:, None], WHOLE[:600], sizes=(2,))
+DECLARED = replace(GROUPS, declared=True)
+TAGS = columns(1500, (40, 3, 66, 1), 0.1)
+TAGGED = Tags(TAGS, np.where(labels(1500, 3)[:, 0] == 0, 0, np.nan_to_num(TAGS[:, 2]) % 3).astype(int)[:, None], WHOLE)
+PAIR = replace(TOLD, y=np.column_stack([TOLD.y[:, 0], labels(1500, 2)[:, 0]]), sizes=(3, 2))
+LINE = np.arange(100.0)[:, None]
+ENDS = Case(LINE, np.digitize(LINE, [9.5, 94.5]), category=())  # ten rows of one class, five of another
+EVEN = Case(
+    np.column_stack([np.zeros(80), np.where(np.arange(80) < 64, np.arange(80) % 4, np.nan)]),
+    labels(80, 3),
+    np.where(np.arange(80) < 64, 2.0, 7.0),
+    category=(1,),
+)
+ONE = Case(np.array([[0.0, 0.0], [0.0, 1.0], [0.0, np.nan]]), np.array([[0], [1], [2]]), np.array([1.0, 48.0, 49.0]))
+ONE = replace(ONE, category=(1,))  # 49 * (1 / 49) is below 1
+
+
+def twins(c: int) -> Case:
+    """Cuts behind code c and behind code 40 - c gain the same; so many rows are of missing values that both count."""
+    x = np.repeat(np.append(np.arange(40.0), np.nan), 2)
+    return Case(x[:, None], ((x < c) | (x >= 40 - c)).astype(int)[:, None], sizes=(2,), category=())
+
+
 SCENARIOS: dict[str, Callable[[Backend], Told]] = {
     "labels": partial(grown, case=Case(SMALL, labels(1500, 3)), searches=(search("gini", min_rows=40),), steps=2),
     "few rows": partial(grown, case=Case(SMALL[:150], labels(150, 3)), steps=2, trees=70),
@@ -247,11 +321,83 @@ SCENARIOS: dict[str, Callable[[Backend], Told]] = {
     "large": partial(
         grown, case=Case(columns(34_000, (40, 9)), labels(34_000, 2), sizes=(2,), category=()), steps=2, trees=1
     ),
-    "bags": bagged,
+    "bags": partial(bagged, case=Case(SMALL, labels(1500, 3))),
+    "bags of numbers": partial(bagged, case=Case(SMALL, NEGATIVE, criterion="squared_error")),
     "coded": coded,
     "walked": walked,
-    "spread": spread,
     "far": far,
+    "branches": partial(
+        grown,
+        case=Case(TWO, labels(600, 2), sizes=(2,), declared=True),
+        searches=(search("gini", MULTIWAY, least_met=1), search("gini", MULTIWAY, max_branches=1)),
+        steps=2,
+    ),
+    "branches of two outputs": partial(
+        grown, case=Case(SMALL, labels(1500, 6, 2) % (3, 2), sizes=(3, 2)), searches=(search("entropy"),)
+    ),
+    "spread": partial(spread, case=MIXED),
+    "spread evenly": partial(spread, case=EVEN, steps=2),
+    "spread one unit": partial(spread, case=ONE, steps=2),
+    "spread of two outputs": partial(spread, case=replace(PAIR, weight=HEAVY), steps=2),
+    "known cuts": partial(
+        spread,
+        case=TOLD,
+        searches=(
+            known(TOLD),
+            known(TOLD, rule=(1.0, 0.02, 2.0, 25.0, 0.0, 1e-5)),
+            known(TOLD, "entropy", rule=(1.0, 0.1, 300.0, 400.0, 0.0, 1e-5)),
+            known(TOLD, "entropy", rule=(1.0, 0.4, 2.0, 900.0, 100.0, 1e-5)),
+            known(TOLD, rule=(30.0, 0.1, 2.0, 25.0, 0.0, 1e-5)),
+            known(TOLD, rule=(1.0, 0.1, 2.0, 25.0, 0.0, 1.0)),
+            known(TOLD, min_info=0.9),
+        ),
+        steps=1,
+    ),
+    "known few": partial(
+        spread, case=TOLD, searches=(known(TOLD), known(TOLD, rule=(0.0, 0.0, 1.0, 1.0, 0.0, 1e-5))), steps=3
+    ),
+    "known ends": partial(
+        spread,
+        case=ENDS,
+        searches=(
+            known(ENDS, rule=(1.0, 0.1, 10.0, 25.0, 0.0, 1e-5)),
+            known(ENDS, rule=(1.0, 0.1, 10.0, 5.0, 0.0, 1e-5)),
+            known(ENDS, rule=(1.0, 0.1, 2.0, 9.0, 0.0, 0)),
+        ),
+        steps=0,
+    ),
+    "known twins in a lane": partial(spread, case=twins(4), searches=(known(twins(4)),), steps=0),
+    "known twins in a warp": partial(spread, case=twins(10), searches=(known(twins(10)),), steps=0),
+    "known groups": partial(
+        spread,
+        case=GROUPS,
+        searches=(
+            known(GROUPS),
+            known(GROUPS, "entropy", max_branches=4),
+            known(GROUPS, "entropy", max_branches=3),
+            known(GROUPS, "entropy", least=100.0, heavy=3),
+            known(GROUPS, "entropy", least=100.0, heavy=None),
+            known(GROUPS, min_info=1.9),
+        ),
+        steps=1,
+    ),
+    "known groups of many": partial(spread, case=GROUPS, searches=(known(GROUPS),), steps=0, trees=40),
+    "known and declared": partial(
+        spread, case=DECLARED, searches=(known(DECLARED), known(DECLARED, least_met=1, heavy=1, min_info=0.0)), steps=2
+    ),
+    "known tags": partial(spread, case=TAGGED, searches=(known(TAGGED), known(TAGGED, "entropy", heavy=60)), steps=1),
+    "known of two outputs": partial(
+        spread, case=PAIR, searches=(known(PAIR), known(PAIR, "entropy"), known(PAIR, heavy=5)), steps=1
+    ),
+    "known sparse": partial(
+        spread,
+        case=Case(
+            np.column_stack([columns(1100, (1000, 300, 4, 500)), np.arange(1100) % 400]), labels(1100, 3), WHOLE[:1100]
+        ),
+        searches=(known(TOLD, "entropy", rule=(0.0, 0.1, 2.0, 25.0, 0.0, 1e-5)),),
+        steps=1,
+    ),
+    "known quantiles": partial(coded, wanted=known(EQUALS, "entropy", rule=(0.0, 0.1, 2.0, 25.0, 0.0, 0.0))),
 }
 
 # ---- edits ----
@@ -293,14 +439,17 @@ BAGS: dict[str, Edit] = {
     "no barrier behind of_warp": ("bags", ANY, "__syncthreads();  // of_warp is there", ""),
 }
 DEVICE_IN_HISTOGRAM: dict[str, Edit] = {
-    "drawn rows count once": ("bags", RESULT, "how & 2 ? times[p] : 1", "how & 2 ? 1 : 1"),
+    "drawn rows count once": ("bags", RESULT, "how & 2 ? times[p] : 1;", "how & 2 ? 1 : 1;"),
+    "drawn numbers count once": ("bags of numbers", RESULT, "how & 2 ? times[p] : 1,", "how & 2 ? 1 : 1,"),
     "row of the slot before": ("few rows", ANY, "if (ptr[middle] <= x)", "if (ptr[middle] < x)"),
     "record at a 32-bit place": ("far", OVERFLOW, "((gt_i64)group * n + row) * words", "(int)row * words"),
     "codes of the first group": ("wide", RESULT, "((gt_i64)group * n + row) * words", "row * words"),
     "label of the record before": ("labels", BOUNDS, "(group * n + row + 1) *", "(group * n + row) *"),
     "label at a 32-bit place": ("far", OVERFLOW, "(group * n + row + 1) * words", "((int)row + 1) * words"),
     "outputs overlap": ("two outputs", RESULT, "channel += sizes[o]", "channel += sizes[o] - 1"),
-    "rows weigh 1": ("weights", RESULT, "how & 1 ? units[how & 4 ? p : row]", "0 ? units[0]"),
+    "rows weigh 1": ("weights", RESULT, "how & 1 ? units[how", "0 ? units[how"),
+    "weights of whole rows": ("spread", RESULT, "how & 4 ? p : row", "row"),
+    "weights of other rows": ("weights", ANY, "how & 4 ? p : row", "p"),
 }
 DEVICE_IN_SEARCH: dict[str, Edit] = {
     "scan leaves a lane out": ("labels", RESULT, "if (GT_LANE >= by) value", "if (GT_LANE > by) value"),
@@ -376,39 +525,9 @@ SEARCH: dict[str, Edit] = {
     "little weight on the left": ("weights", RESULT, "w >= limits.min_weight && slot.weight - w", "slot.weight - w"),
     "means rounded to 0": ("numbers", RESULT, "s / n - (s % n < 0)", "s / n"),
     "edge of an empty run": ("coded", RESULT, "edges[(cut + follow - 1) / 2]", "edges[(cut + follow) / 2]"),
+    "two branches with rows": ("branches", RESULT, "fine &= met >= least_met &&", "fine &= met >= 2 &&"),
+    "one branch is enough": ("branches", RESULT, "least_met && count >= 2 &&", "least_met &&"),
     "missing counted twice": ("categories", RESULT, "missing ? (int)count - 1 :", "missing ? (int)count :"),
-}
-CUTS_IN_SEARCH: dict[str, Edit] = {
-    "carry lost between chunks": ("labels", RESULT, "begun && GT_LANE == 31 ? carry[channel] : 0", "0"),
-    "carry never begun": ("labels", NEW, "begun && GT_LANE == 31", "GT_LANE == 31"),
-    "upper bound ignored": ("monotone", RESULT, "&& most <= upper", ""),
-    "direction reversed": ("monotone", RESULT, "sign > 0 ? a <= b : a >= b", "sign > 0 ? a >= b : a <= b"),
-    "sides without a sum": ("zeros", RESULT, "cut.fine[d] &= left > 0 && whole - left > 0", "cut.fine[d] &= true"),
-}
-TEST_IN_PARTITION: dict[str, Edit] = {
-    "missing to the other side": ("numbers", ANY, "return missing;", "return kind == GT_LOOKUP ? missing : !missing;"),
-    "the cut goes right": ("numbers", ANY, "return c > cut;", "return c >= cut;"),
-    "branch of the next category": ("categories", ANY, "if (code[middle] < c)", "if (code[middle] <= c)"),
-}
-KNOWN: dict[str, Edit] = {
-    "unknown rows are no branch": ("spread", RESULT, "info += aside;", ""),
-    "cuts cost nothing": ("spread", RESULT, "rule.unit * gt_log2((double)tries)", "rule.unit * 0.0"),
-    "cuts of one lane": (
-        "spread",
-        ANY,
-        "tries += __popc(__ballot_sync(GT_EVERYONE, cut.fine[0]))",
-        "tries += cut.fine[0]",
-    ),
-    "unknown rows weigh": ("spread", RESULT, "node.weight - away, known", "node.weight, known"),
-    "no barrier behind own": ("spread", UNORDERED, "__syncwarp();  // own is there", ""),
-    "light branches": ("spread", RESULT, "w > 0 && w >= min_weight", "w > 0"),
-}
-SPREAD: dict[str, Edit] = {
-    "nothing is left": ("spread", ANY, "rest -= other == top ? 0 : part(weight, other)", "rest -= 0"),
-    "lanes in one place": ("spread", ANY, "before + __popc(here & gt_lanes_before())", "before"),
-    "one lane counted": ("spread", ANY, "count[b] += __popc(here)", "count[b] += 1"),
-    "spread rows are known": ("spread", ANY, "if (b != GT_SPREAD) gt_add", "gt_add"),
-    "shares of the first branch": ("spread", RESULT, "(double)known[b] / total", "(double)known[0] / total"),
 }
 CELLS_IN_SEARCH: dict[str, Edit] = {
     "sums not centred": ("numbers", RESULT, "(double)(x - weight * mean) * scale", "(double)x * scale"),
@@ -417,6 +536,234 @@ CELLS_IN_SEARCH: dict[str, Edit] = {
 COMMON_IN_SEARCH: dict[str, Edit] = {
     "scores not rounded": ("labels", RESULT, "return (score + anchor) - anchor;", "return score;"),
     "logarithm of another half": ("weights", RESULT, "0x3FE6A09E667F3BCDLL", "0x3FF0000000000000LL"),
+}
+TEST_IN_PARTITION: dict[str, Edit] = {
+    "missing to the other side": ("numbers", ANY, "return missing;", "return kind == GT_LOOKUP ? missing : !missing;"),
+    "the cut goes right": ("numbers", ANY, "return c > cut;", "return c >= cut;"),
+    "branch of the next category": ("categories", ANY, "if (code[middle] < c)", "if (code[middle] <= c)"),
+}
+TEST_IN_SPREAD: dict[str, Edit] = {
+    "missing not spread": ("spread", ANY, "return missing;", "return missing == GT_SPREAD ? 0 : missing;"),
+    "the cut goes right": ("spread", RESULT, "return c > cut;", "return c >= cut;"),
+    "branch of the next category": ("spread", ANY, "if (code[middle] < c)", "if (code[middle] <= c)"),
+}
+SPREADING: dict[str, Edit] = {
+    "quotient before product": ("spread one unit", RESULT, "((double)known[b] / total)", "(double)known[b] / total"),
+    "whole rows in all branches": ("spread", RESULT, "own == b ? weight : 0", "weight"),
+    "remainder lost": ("spread", RESULT, "if (b != top) return part(weight, b);", "return part(weight, b);"),
+    "remainder to the first": ("spread", RESULT, "if (known[b] > known[shares.top])", "if (false)"),
+    "remainder to the last of equals": (
+        "spread evenly",
+        RESULT,
+        "known[b] > known[shares.top]",
+        "known[b] >= known[shares.top]",
+    ),
+    "remainder less the heaviest": ("spread", RESULT, "other == top ? 0 : part(weight, other)", "part(weight, other)"),
+    "shares of the last weight": ("spread", f"{CAST}|{ANY}", "total += known[b];", "total = known[b];"),
+    "spread rows are known": ("spread", ANY, "if (b != GT_SPREAD) gt_add", "gt_add"),
+    "known rows, not weights": (
+        "spread",
+        RESULT,
+        "gt_add(&known[branch_ptr[s] + b], gt_weight(row, p, units, times, how))",
+        "gt_add(&known[branch_ptr[s] + b], (gt_i64)1)",
+    ),
+    "known weights of the first split": ("spread", f"{CAST}|{ANY}", "&known[branch_ptr[s] + b]", "&known[b]"),
+    "marks in one half": (
+        "spread",
+        BOUNDS,
+        "branch_of[p < positions ? p : p - positions] = ",
+        "branch_of[p] = ",
+    ),
+    "a row a step counted": ("spread", ANY, "count[b] += __popc(here)", "count[b] += 1"),
+    "a row a step told": ("spread", ANY, "(gt_i64)__popc(here)", "(gt_i64)1"),
+    "rows of the first split": ("spread", ANY, "gt_add(&sizes_of[branch_ptr[s] + b]", "gt_add(&sizes_of[b]"),
+    "totals of the first split": ("spread", RESULT, "totals + branch_ptr[s] + b", "totals + b"),
+    "outputs overlap": ("spread of two outputs", RESULT, "at += sizes[o] * branch_ptr[k], ++o", "++o"),
+    "rows weigh what they have": ("spread", RESULT, "gt_add(at, (gt_i64)1)", "gt_add(at, share)"),
+    "shares are whole": ("spread", RESULT, "* branch_ptr[k], share);", "* branch_ptr[k], weight);"),
+    "places not moved on": ("spread", ANY, "place[b] = before + __popc(here)", "place[b] = before"),
+    "places of the first split": ("spread", ANY, "const gt_i64 at = to[s] + before", "const gt_i64 at = before"),
+    "lanes in one place": ("spread", ANY, "before + __popc(here & gt_lanes_before())", "before"),
+    "positions as rows": ("spread", ANY, "into[at] = (unsigned)row", "into[at] = (unsigned)p"),
+    "whole weights put down": ("spread", RESULT, "weights[at] = share", "weights[at] = weight"),
+}
+CUTS_IN_SEARCH: dict[str, Edit] = {
+    "carry lost between chunks": ("labels", RESULT, "begun && GT_LANE == 31 ? carry[channel] : 0", "0"),
+    "carry never begun": ("labels", NEW, "begun && GT_LANE == 31", "GT_LANE == 31"),
+    "upper bound ignored": ("monotone", RESULT, "&& most <= upper", ""),
+    "direction reversed": ("monotone", RESULT, "sign > 0 ? a <= b : a >= b", "sign > 0 ? a >= b : a <= b"),
+    "sides without a sum": ("zeros", RESULT, "cut.fine[d] &= left > 0 && whole - left > 0", "cut.fine[d] &= true"),
+    "own value of the first output": (
+        "branches of two outputs",
+        RESULT,
+        "slot.own[(gt_i64)o * slot.step]",
+        "slot.own[0]",
+    ),
+    "missing rows set aside": ("labels", RESULT, "(APART && away ?", "(i >= 0 && view.code_at(0) == 0 ?"),
+}
+CUTS_IN_KNOWN: dict[str, Edit] = {
+    "carry lost between chunks": ("known cuts", RESULT, "begun && GT_LANE == 31 ? carry[channel] : 0", "0"),
+    "carry never begun": ("known cuts", NEW, "begun && GT_LANE == 31", "GT_LANE == 31"),
+    "missing rows not set aside": ("known cuts", RESULT, "(APART && away ? view.get(channel, 0) : 0)", "0"),
+    "first cell always set aside": ("known sparse", RESULT, "(APART && away ?", "(APART ?"),
+    "cuts by their score": ("known few", RESULT, "APART ? cut.gain[d] :", "false ? cut.gain[d] :"),
+    "own value of the node's step": (
+        "known of two outputs",
+        ANY,
+        "slot.own[(gt_i64)o * slot.step]",
+        "slot.own[(gt_i64)o * slot.k]",
+    ),
+    "next cell of a chunk": ("known few", ANY, "if (found) return i + by *", "if (found) return i + 0 *"),
+}
+KNOWN: dict[str, Edit] = {
+    "share without a floor": ("known cuts", RESULT, "own <= least ? least :", "own <= least ? own :"),
+    "share without a ceiling": ("known cuts", RESULT, "own < most ? own : most", "own"),
+    "ceiling for all": ("known cuts", RESULT, "own < most ? own : most", "most"),
+    "floor above the ceiling": ("known ends", RESULT, "own <= least ? least :", "own < least ? least :"),
+    "slack added": ("known cuts", RESULT, "most) - slack", "most) + slack"),
+    "missing rows in classes": ("known groups", RESULT, "missing ? view.get(channel, 0) : 0", "0"),
+    "no information of missing rows": ("known cuts", RESULT, "info += aside;", ""),
+    "least information of a case": ("known cuts", RESULT, "info > min_info * whole)", "info > min_info)"),
+    "known rows' information": ("known cuts", RESULT, "!(gt_info(whole, whole) - info", "!(info"),
+    "too little information taken": ("known cuts", RESULT, "return small ?", "return false ?"),
+    "nothing asked is too little": ("known and declared", RESULT, "min_info > 0.0 && !", "!"),
+    "ratio of known rows": (
+        "known cuts",
+        RESULT,
+        "gt_final(gain, info, whole)",
+        "gt_final(gain, info, (double)slot.weight)",
+    ),
+    "ratio on the grid of gains": ("known cuts", RESULT, "whole), cancels)", "whole), slot.cancels)"),
+    "missing weight not set aside": ("known cuts", RESULT, "node.weight - away, known", "node.weight, known"),
+    "values of the node's step": ("known of two outputs", ANY, "known.slot.step = 1", "known.slot.step = node.k"),
+    "grid not begun": ("known sparse", RESULT, "known.slot.cancels = 0.0;", ";"),
+    "grid of scores": ("known cuts", RESULT, "+= gt_gain_scale(N,", "+= gt_scale(N,"),
+    "all rows are missing": ("known cuts", RESULT, "gt_info((double)away,", "gt_info((double)node.weight,"),
+    "value of the whole node": (
+        "known of two outputs",
+        RESULT,
+        "own[o] = gt_branch(fold, N, N)",
+        "own[o] = gt_branch(fold, known.whole, known.whole)",
+    ),
+    "all lanes write": ("known cuts", RACE, "if (GT_LANE == 0) own[o]", "own[o]"),
+    "no __syncwarp behind own": ("known cuts", UNORDERED, "__syncwarp();  // own is there", ""),
+    "no __syncwarp behind groups": (
+        "known groups of many",
+        RACE,
+        "__syncwarp();  // own is read\n        const",
+        "\n        const",
+    ),
+    "weight of a chunk": ("known cuts", RESULT, "before + gt_scan(own)", "gt_scan(own)"),
+    "weight of the wrong lane": (
+        "known cuts",
+        RESULT,
+        "(GT_EVERYONE, cut.weight[0], 31)",
+        "(GT_EVERYONE, cut.weight[0], 30)",
+    ),
+    "own cell follows": ("known cuts", RESULT, "~(gt_lanes_before() | 1u << GT_LANE)", "~gt_lanes_before()"),
+    "a later chunk follows": (
+        "known cuts",
+        WRONG,
+        "later ? first + __ffs((int)later) - 1 : beyond",
+        "later ? first + __ffs((int)later) : beyond",
+    ),
+    "chunks have no end": ("known cuts", RESULT, "first + 32, 1);", "first, 1);"),
+    "light right sides": ("known ends", RESULT, "rest < cut.weight[0] ? rest : cut.weight[0]", "cut.weight[0]"),
+    "light left sides": ("known ends", RESULT, "rest < cut.weight[0] ? rest : cut.weight[0]", "rest"),
+    "sides above the limit": ("known ends", RESULT, "(double)light >= side", "(double)light > side"),
+    "gap added": ("known cuts", RESULT, "- rule.gap;", "+ rule.gap;"),
+    "gap reached": ("known cuts", RESULT, "values[view.code_at(i)] < values", "values[view.code_at(i)] <= values"),
+    "missing rows are known": ("known cuts", RESULT, "carry, cut, known.missing)", "carry, cut, false)"),
+    "tries of the last chunk": ("known cuts", RESULT, "tries += __popc", "tries = __popc"),
+    "cells tried": ("known cuts", RESULT, "(GT_EVERYONE, cut.fine[0]));", "(GT_EVERYONE, own > 0));"),
+    "last of equals in a lane": (
+        "known twins in a lane",
+        RESULT,
+        "cut.score[0] > best.score))",
+        "cut.score[0] >= best.score))",
+    ),
+    "last of equals in a warp": (
+        "known twins in a warp",
+        RESULT,
+        "score == best.score && rank <",
+        "score == best.score && rank >",
+    ),
+    "weight of another lane's cut": ("known cuts", RESULT, "best.rank = rank, heavy = weight;", "best.rank = rank;"),
+    "weight of no cut": ("known cuts", RESULT, "best.rank = i, heavy = cut.weight[0];", "best.rank = i;"),
+    "a bit a try, not a case": ("known cuts", RESULT, "rule.unit * gt_log2", "gt_log2"),
+    "cuts are paid for": ("known cuts", RESULT, "best.gain - rule.unit", "best.gain + rule.unit"),
+    "gain not rounded": (
+        "known cuts",
+        RESULT,
+        "gt_grid(best.gain - rule.unit * gt_log2((double)tries), slot.cancels)",
+        "best.gain - rule.unit * gt_log2((double)tries)",
+    ),
+    "information of one side": ("known cuts", RESULT, "info + gt_info((double)(slot.weight - heavy), N)", "info"),
+    "right side with the missing": (
+        "known cuts",
+        RESULT,
+        "(double)(slot.weight - heavy)",
+        "(known.whole - (double)heavy)",
+    ),
+    "information of cuts not asked": ("known cuts", RESULT, "N), rule.min_info)", "N), 0.0)"),
+    "gains used up": ("known cuts", RESULT, "if (!(best.gain > 0.0)) best.rank = -1;", ""),
+    "missing rows of cuts stay": ("known cuts", RESULT, "known.missing ? GT_SPREAD : GT_NOT_MET, 2", "GT_NOT_MET, 2"),
+    "carries of one warp": ("known cuts", ANY, "carries + GT_WARP * n_channels", "carries"),
+    "owns of one warp": ("known cuts", ANY, "owns + GT_WARP * outputs);\n        GtBest", "owns);\n        GtBest"),
+    "owns of one warp of groups": (
+        "known groups",
+        ANY,
+        "owns + GT_WARP * outputs);\n        const GtSplit",
+        "owns);\n        const GtSplit",
+    ),
+    "cut before itself": (
+        "known cuts",
+        RESULT,
+        "gt_next(view, sizes, found.rank + 1, 1)",
+        "gt_next(view, sizes, found.rank, 1)",
+    ),
+    "middle at the left": ("known cuts", RESULT, "t = a / 2 + b / 2;", "t = a;"),
+    "edge of an empty run": ("known quantiles", RESULT, "(cut + follow - 1) / 2]", "(cut + follow) / 2]"),
+    "missing is a group": (
+        "known groups",
+        RESULT,
+        "view.code_at(i) != GT_MISSING;\n            const gt_i64 w =",
+        "true;\n            const gt_i64 w =",
+    ),
+    "groups of the first output": ("known of two outputs", RESULT, "channel += known.slot.sizes[o], ++o", "++o"),
+    "groups of every output": (
+        "known of two outputs",
+        RESULT,
+        "split.met = 0, split.heavy = 0;\n",
+        "split.heavy = 0;\n",
+    ),
+    "heavy groups of every output": (
+        "known of two outputs",
+        RESULT,
+        "split.met = 0, split.heavy = 0;\n",
+        "split.met = 0;\n",
+    ),
+    "information of every output": ("known of two outputs", RESULT, "split.info = 0.0, split.met = 0", "split.met = 0"),
+    "groups of the last chunk": ("known tags", RESULT, "split.met += __popc", "split.met = __popc"),
+    "heavy groups of the last chunk": ("known tags", RESULT, "split.heavy += __popc", "split.heavy = __popc"),
+    "all groups are heavy": ("known groups", RESULT, "w > 0 && w >= min_weight", "w > 0"),
+    "groups backwards": ("known tags", RESULT, "int q = 0; q < 32; ++q", "int q = 31; q >= 0; --q"),
+    "groups without information": ("known groups", RESULT, "more += v, split.info += h", "more += v"),
+    "own value added": ("known groups", RESULT, "more - known.slot.own[o]", "more + known.slot.own[o]"),
+    "names not declared": ("known and declared", RESULT, "declared[f] > 0 ? declared[f] : split.met", "split.met"),
+    "one group more": ("known and declared", RESULT, "split.met >= least_met", "split.met > least_met"),
+    "any number of heavy groups": ("known groups", RESULT, "split.heavy >= (heavy > 0 ? heavy : split.met)", "true"),
+    "all groups weigh enough": ("known groups", RESULT, "(heavy > 0 ? heavy : split.met)", "split.met"),
+    "no group weighs enough": ("known groups", RESULT, "(heavy > 0 ? heavy : split.met)", "heavy"),
+    "one branch fewer": ("known groups", RESULT, "count > max_branches", "count >= max_branches"),
+    "branches not limited": ("known groups", RESULT, "max_branches >= 0 &&", "false &&"),
+    "information of groups not asked": ("known groups", RESULT, "split.info, rule[6])", "split.info, rule[5])"),
+    "missing rows of groups stay": (
+        "known groups",
+        RESULT,
+        "known.missing ? GT_SPREAD : GT_NOT_MET, (int)count",
+        "GT_NOT_MET, (int)count",
+    ),
 }
 # where the text stands and which kernels are compiled with the edit
 FILES: dict[tuple[str, str], dict[str, Edit]] = {
@@ -428,13 +775,15 @@ FILES: dict[tuple[str, str], dict[str, Edit]] = {
     ("device.cuh", "partition.cu"): DEVICE_IN_PARTITION,
     ("encode.cu", "encode.cu"): ENCODE,
     ("partition.cu", "partition.cu"): PARTITION,
+    ("test.cuh", "partition.cu"): TEST_IN_PARTITION,
+    ("test.cuh", "spread.cu"): TEST_IN_SPREAD,
+    ("spread.cu", "spread.cu"): SPREADING,
     ("predict.cu", "predict.cu"): PREDICT,
     ("lookup.cu", "lookup.cu"): LOOKUP,
     ("search.cu", "search.cu"): SEARCH,
     ("cuts.cuh", "search.cu"): CUTS_IN_SEARCH,
-    ("test.cuh", "partition.cu"): TEST_IN_PARTITION,
+    ("cuts.cuh", "known.cu"): CUTS_IN_KNOWN,
     ("known.cu", "known.cu"): KNOWN,
-    ("spread.cu", "spread.cu"): SPREAD,
     ("cells.cuh", "search.cu"): CELLS_IN_SEARCH,
     ("common.cuh", "search.cu"): COMMON_IN_SEARCH,
 }
