@@ -18,6 +18,7 @@ struct GtShares {
         if (own != GT_SPREAD) return own == b ? weight : 0;
         if (b != top) return part(weight, b);
         gt_i64 rest = weight;
+#pragma unroll 1  // divisions of four branches at a time do not fit the registers
         for (int other = 0; other < branches; ++other) rest -= other == top ? 0 : part(weight, other);
         return rest;
     }
@@ -62,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(128)
 }
 
 // Rows of every branch by tile, and the totals of every branch. Grid: any; a warp takes tiles.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 8)
     count_shares(gt_i64 n, const unsigned* rows, const gt_i64* start, const gt_i64* stop, const gt_i64* tile_ptr,
                  const gt_i64* count_ptr, const gt_i64* branch_ptr, int k, int tile,
                  int outputs, const int* sizes, const int* labels,
@@ -99,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(128)
 }
 
 // Put rows and their shares down, branch by branch. Grid: any; a warp takes tiles.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 8)
     place_shares(const unsigned* rows, const gt_i64* start, const gt_i64* stop,
                  const gt_i64* to,          // IN (k,) first position of each split in what is written
                  const gt_i64* tile_ptr, const gt_i64* count_ptr, const gt_i64* branch_ptr, int k, int tile,

@@ -332,6 +332,11 @@ SCENARIOS: dict[str, Callable[[Backend], Told]] = {
         searches=(search("gini", MULTIWAY, least_met=1), search("gini", MULTIWAY, max_branches=1)),
         steps=2,
     ),
+    "one category": partial(
+        grown,
+        case=Case(columns(600, (4, 4), 0.0), labels(600, 2), sizes=(2,), category=(0, 1)),
+        searches=(search("gini", MULTIWAY, least_met=1),),
+    ),
     "branches of two outputs": partial(
         grown, case=Case(SMALL, labels(1500, 6, 2) % (3, 2), sizes=(3, 2)), searches=(search("entropy"),)
     ),
@@ -386,6 +391,9 @@ SCENARIOS: dict[str, Callable[[Backend], Told]] = {
         spread, case=DECLARED, searches=(known(DECLARED), known(DECLARED, least_met=1, heavy=1, min_info=0.0)), steps=2
     ),
     "known tags": partial(spread, case=TAGGED, searches=(known(TAGGED), known(TAGGED, "entropy", heavy=60)), steps=1),
+    "known heavy tags": partial(
+        spread, case=replace(TAGGED, weight=HEAVY), searches=(known(TAGGED, "entropy", heavy=1, least=1e-9),), steps=1
+    ),
     "known of two outputs": partial(
         spread, case=PAIR, searches=(known(PAIR), known(PAIR, "entropy"), known(PAIR, heavy=5)), steps=1
     ),
@@ -526,7 +534,7 @@ SEARCH: dict[str, Edit] = {
     "means rounded to 0": ("numbers", RESULT, "s / n - (s % n < 0)", "s / n"),
     "edge of an empty run": ("coded", RESULT, "edges[(cut + follow - 1) / 2]", "edges[(cut + follow) / 2]"),
     "two branches with rows": ("branches", RESULT, "fine &= met >= least_met &&", "fine &= met >= 2 &&"),
-    "one branch is enough": ("branches", RESULT, "least_met && count >= 2 &&", "least_met &&"),
+    "one branch is enough": ("one category", RESULT, "least_met && count >= 2 &&", "least_met &&"),
     "missing counted twice": ("categories", RESULT, "missing ? (int)count - 1 :", "missing ? (int)count :"),
 }
 CELLS_IN_SEARCH: dict[str, Edit] = {
@@ -636,7 +644,7 @@ KNOWN: dict[str, Edit] = {
     "ratio on the grid of gains": ("known cuts", RESULT, "whole), cancels)", "whole), slot.cancels)"),
     "missing weight not set aside": ("known cuts", RESULT, "node.weight - away, known", "node.weight, known"),
     "values of the node's step": ("known of two outputs", ANY, "known.slot.step = 1", "known.slot.step = node.k"),
-    "grid not begun": ("known sparse", RESULT, "known.slot.cancels = 0.0;", ";"),
+    "grid not begun": ("known sparse", RESULT, "known.slot.cancels = 0.0;", "known.slot.cancels += 0.0;"),
     "grid of scores": ("known cuts", RESULT, "+= gt_gain_scale(N,", "+= gt_scale(N,"),
     "all rows are missing": ("known cuts", RESULT, "gt_info((double)away,", "gt_info((double)node.weight,"),
     "value of the whole node": (
@@ -747,7 +755,7 @@ KNOWN: dict[str, Edit] = {
     "groups of the last chunk": ("known tags", RESULT, "split.met += __popc", "split.met = __popc"),
     "heavy groups of the last chunk": ("known tags", RESULT, "split.heavy += __popc", "split.heavy = __popc"),
     "all groups are heavy": ("known groups", RESULT, "w > 0 && w >= min_weight", "w > 0"),
-    "groups backwards": ("known tags", RESULT, "int q = 0; q < 32; ++q", "int q = 31; q >= 0; --q"),
+    "groups backwards": ("known heavy tags", RESULT, "int q = 0; q < 32; ++q", "int q = 31; q >= 0; --q"),
     "groups without information": ("known groups", RESULT, "more += v, split.info += h", "more += v"),
     "own value added": ("known groups", RESULT, "more - known.slot.own[o]", "more + known.slot.own[o]"),
     "names not declared": ("known and declared", RESULT, "declared[f] > 0 ? declared[f] : split.met", "split.met"),
