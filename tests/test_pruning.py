@@ -334,3 +334,10 @@ def test_a_common_factor_of_validation_weights_tells_nothing(rule: Any, factor: 
     model = gputree.DecisionTreeClassifier().fit(X[::2], y[::2])
     plain = prune(model, rule, X[1::2], y[1::2])
     assert prune(model, rule, X[1::2], y[1::2], np.full(30, factor)).fingerprint() == plain.fingerprint()
+
+
+def test_j48s_limit_is_one_of_more_errors() -> None:
+    with pytest.raises(ValueError, match=r"cf=0.9 must be at most 0.5 with limit='j48'"):
+        ErrorBased(cf=0.9)
+    assert (ADDED["j48"](np.full(3, 16.0), np.array([0.0, 1.0, 4.0]), 0.5) >= 0).all()
+    assert ErrorBased(cf=0.9, limit="binomial").cf == 0.9

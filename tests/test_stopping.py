@@ -554,3 +554,12 @@ def test_fits_on_parts_of_a_table_keep_to_the_rule() -> None:
     assert plain is not None
     plain.ready.backend.close()
     assert Joint.of(DecisionTreeClassifier(stopping=MaxDepth(1)), X, y, halves) is None
+
+
+def test_rules_that_are_joined_twice_bound_the_tree() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.integers(0, 2, 200)
+    nested = AnyOf((MaxNodes(3) | MaxDepth(50), NoGain()))
+    flat = MaxNodes(3) | MaxDepth(50) | NoGain()
+    sizes = [gputree.DecisionTreeClassifier(stopping=rule).fit(X, y).forest_.n_nodes for rule in (nested, flat)]
+    assert sizes == [3, 3]

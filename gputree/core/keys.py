@@ -32,6 +32,7 @@ class Stream(IntEnum):
     COLUMN = 7
     TARGET = 8
     HELD_OUT = 9
+    RESAMPLE = 10
 
 
 def _words(value: Integers) -> UInt64s:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import column_or_1d
 
-from gputree.backends.arrays import on_device
+from gputree.backends.arrays import to_host
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Cuts, Kind, Schema
@@ -27,7 +27,6 @@ from gputree.learners.held_out import cases_of, dense, held_out
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.tasks import ClassifierTree
 
-# as in other trees
 TAKEN = (  # parameters that are those of other trees
     *("categorical_features", "categories", "categorical_split", "stopping", "max_depth", "max_bins"),
     *("random_state", "device", "verbose"),
@@ -221,7 +220,8 @@ class C45Classifier(ClassifierTree):
             held = Cases(dense(X, out), labels[out].T, weight[out])
             weight = np.where(out, 0.0, weight)
         rows = replace(super()._rows(X, labels, weight, criterion), held=held)
-        if not on_device(rows.X) and not np.isnan(rows.X.data if issparse(rows.X) else rows.X).any():
+        host = to_host(rows.X)  # what is missing must tell the same wherever the table lies
+        if not np.isnan(host.data if issparse(host) else host).any():
             return rows
         target = refined(rows.target)
         assert target.weights.units is not None

@@ -134,8 +134,8 @@ class AnyOf(Rule):
         return " or ".join(rule.why for rule in self.rules)
 
     def parts(self) -> tuple[Rule, ...]:
-        """The rules."""
-        return self.rules
+        """The rules, and those that they join in turn."""
+        return tuple(part for rule in self.rules for part in rule.parts())
 
     def begin(self, fit: Fit) -> Check:
         """Ask all of them."""

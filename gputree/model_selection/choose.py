@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
+from gputree.learners.refits import answers
 from gputree.model_selection.estimate import Case, ErrorEstimate
 from gputree.model_selection.show import frame_of, headline, number, settings, text_table, whole
 from gputree.model_selection.splits import Holdout, describe
@@ -176,7 +177,7 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
     error = None
     if isinstance(case.splitter, Holdout) and case.splitter.test > 0:
         test = np.setdiff1d(np.arange(len(case.y)), rows)
-        error = float(case.losses(test, np.asarray(fitted.predict(case.take(test)[0]))).mean())
+        error = float(case.losses(test, answers(fitted, case.take(test)[0])).mean())
     return Selection(tuple(candidates), estimates, index, rule, fitted, error)
 
 

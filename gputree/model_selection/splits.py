@@ -157,8 +157,9 @@ class Bootstrap:
         if n < 2:
             raise ValueError(f"the bootstrap needs at least 2 rows, and there is {n}")
         draws = strata(None, n, np.array([n], np.int64), None, True)
+        seed = int(draw(self.random_state, Stream.RESAMPLE, 0))  # a forest on a resample must not draw its rows again
         for number in count():
-            rows = np.sort(Bags(1, number, self.random_state, draws).drawn(0)).astype(np.intp)
+            rows = np.sort(Bags(1, number, seed, draws).drawn(0)).astype(np.intp)
             left = np.setdiff1d(np.arange(n), rows)
             if left.size:
                 yield rows, left

@@ -12,12 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
 from gputree import C45Classifier as PrunedC45Classifier
 from gputree import DecisionTreeClassifier
 from gputree.core.forest import SPREAD, Test
 from tests import c45
+from tests.backends.cards import emulate
 from tests.c45 import Node, Table
 
 C45Classifier = partial(PrunedC45Classifier, pruning=None, collapse=False)  # as it is grown
@@ -351,3 +353,12 @@ def test_weights_that_cannot_count_cases_are_refused() -> None:
     X, y = np.arange(20.0).reshape(-1, 1), np.arange(20) // 10
     with pytest.raises(ValueError, match="multiply sample_weight so that a case weighs about 1"):
         C45Classifier().fit(X, y, sample_weight=np.full(20, 5e-324))
+
+
+def test_a_table_on_a_device_is_the_table_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether values are missing, and with that the unit of weights, is asked of the values, wherever they lie."""
+    emulator = emulate(monkeypatch)
+    X, y = load_iris(return_X_y=True)
+    for table in (X, np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)):
+        host = C45Classifier(device="cuda").fit(table, y)
+        assert C45Classifier(device="cuda").fit(emulator.xp.asarray(table), y).fingerprint() == host.fingerprint()

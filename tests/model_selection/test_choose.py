@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier as TheirTree
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.model_selection import ErrorEstimate, Holdout, OneStandardError, estimate_error, select
 from gputree.model_selection.choose import chosen
 
@@ -250,3 +250,11 @@ def test_of_equal_errors_the_smallest_model_is_chosen() -> None:
     sizes = [one.size for one in found.estimates if one.error == least]
     assert len(sizes) > 1
     assert found.estimates[found.index].size == min(sizes)
+
+
+def test_a_null_leaf_is_an_error_in_the_kept_part_too() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 5, (80, 3)), rng.integers(0, 2, 80)
+    found = select(ID3Classifier(empty="null"), X, y, over={"max_depth": [1, 3]}, cv="train-validation-test")
+    assert found.test_error is not None
+    assert 0 < found.test_error <= 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, cross_val_score
 
-from gputree import DecisionTreeClassifier
+from gputree import DecisionTreeClassifier, RandomForestClassifier
 from gputree.model_selection import Bootstrap, Holdout
 from gputree.model_selection.splits import trains_of
 
@@ -103,3 +103,10 @@ def test_rows_to_fit_on_are_kept_only_where_they_are_not_all_others(cv: Any) -> 
     assert [rows.tolist() for rows in trains[1:3]] == [a.tolist() for a, _ in pairs[1:3]]
     assert all(own is None for own in trains.own) == isinstance(cv, LeaveOneOut | KFold)
     np.testing.assert_array_equal(trains.named(), np.unique(np.concatenate([part for pair in pairs for part in pair])))
+
+
+def test_resamples_are_not_the_bags_of_a_forest() -> None:
+    X, y = np.zeros((50, 1)), np.arange(50) % 2
+    forest = RandomForestClassifier(3, random_state=0).fit(X, y)
+    for number, (rows, _) in enumerate(Bootstrap(3).split(X)):
+        assert rows.tolist() != np.sort(forest._bag(number)).tolist()

@@ -149,6 +149,11 @@ class ErrorBased(Rule):
         if not isinstance(self.cf, Real) or isinstance(self.cf, bool) or not 0.0 < self.cf < 1.0:
             raise ValueError(f"cf={self.cf!r} must be a number above 0 and below 1; C4.5 takes 0.25")
         one_of("limit", self.limit, ADDED)
+        if self.limit == "j48" and self.cf > 0.5:
+            raise ValueError(
+                f"cf={self.cf!r} must be at most 0.5 with limit='j48', whose normal approximation expects fewer errors "
+                "than were made beyond it; give limit='c45' or 'binomial'"
+            )
         yes_or_no("raising", self.raising)
 
     @property
