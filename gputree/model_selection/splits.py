@@ -137,7 +137,7 @@ class Bootstrap:
     >>> from gputree.model_selection import Bootstrap
     >>> train, held = next(Bootstrap().split(np.zeros((1000, 1))))
     >>> train.size, held.size
-    (1000, 354)
+    (1000, 363)
     """
 
     n_splits: int = 100
