@@ -49,9 +49,10 @@ def section(results: list[dict[str, Any]]) -> str:
     machine, dates = shown[0]["machine"], sorted({one["date"] for one in shown})
     versions = dict(machine["versions"])
     named = ", ".join(f"{name} {versions[name]}" for name in ("scikit-learn", "lightgbm", "xgboost", "ydf", "numba"))
-    times = [[*what(one), *(seconds(one, name) for name in (OURS, *PEERS)), memory(one)] for one in shown]
-    reached = [[*what(one)[:1], *(score(one, name) for name in (OURS, *PEERS))] for one in shown if has_scores(one)]
-    libraries = ["gputree", *PEERS]
+    measured = [name for name in (OURS, *PEERS) if any(side(one, name) for one in shown)]
+    times = [[*what(one), *(seconds(one, name) for name in measured), memory(one)] for one in shown]
+    reached = [[*what(one)[:1], *(score(one, name) for name in measured)] for one in shown if has_scores(one)]
+    libraries = [name.removesuffix(" jit") for name in measured]
     return "\n".join(
         [
             f"{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}, {named}; {' and '.join(dates)}.",
