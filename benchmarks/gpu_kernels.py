@@ -23,11 +23,23 @@ from gputree.backends.cuda import Cuda
 from gputree.backends.protocol import Bags, CodeSpec
 from gputree.core.bags import strata
 from gputree.core.criteria import CRITERIA
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import SPREAD, Forest, Test
 from gputree.core.keys import root_keys
 from gputree.core.schema import Cuts, Feature, Kind, Schema
-from gputree.core.splits import MULTIWAY, NO_SPLITS, SUBSET, THRESHOLD, Limits, Search, Slots, Splits, Stop
-from gputree.core.target import Target, class_target, sum_target
+from gputree.core.splits import (
+    MULTIWAY,
+    NO_SPLITS,
+    SUBSET,
+    THRESHOLD,
+    CutRule,
+    Limits,
+    Missing,
+    Search,
+    Slots,
+    Splits,
+    Stop,
+)
+from gputree.core.target import Target, class_target, refined, sum_target
 from gputree.engine.grow import grow
 from gputree.engine.recipe import Recipe
 
@@ -79,6 +91,11 @@ MODEL: dict[str, tuple[str, Callable[[Load], int]]] = {
     "count_branches": ("R (4 + 1 + 2 + T)", lambda x: x.R * (7 + x.T)),
     "offsets": ("8 * 2 R / 1024", lambda x: 16 * x.R // 1024),
     "move_rows": ("R (4 + 2 + 4)", lambda x: 10 * x.R),
+    "mark_rows": ("R (4 + 1 + 2)", lambda x: 7 * x.R),
+    "count_shares": ("R (4 + 2 + 8 + T)", lambda x: x.R * (14 + x.T)),
+    "place_shares": ("R (2 * 4 + 2 * 8 + 2)", lambda x: 26 * x.R),
+    "search_ruled": ("table + 48 k m", lambda x: x.table + BEST * x.k * x.m),
+    "search_groups": ("table + 48 k m", lambda x: x.table + BEST * x.k * x.m),
     "apply_forest": ("R (m s + 4)", lambda x: x.R * (x.m * x.s + 4)),
     "predict_forest": ("R (m s + 2 * 8 C)", lambda x: x.R * (x.m * x.s + 16 * x.C)),
 }
@@ -282,6 +299,30 @@ def categories_group(bench: Bench, backend: Cuda) -> None:
         add_search(bench, backend, shard, root, (f"{root[0].size} slots, {name} of 100", load, search))
 
 
+def shares_group(bench: Bench, backend: Cuda) -> None:
+    """C4.5's searches among known rows, and rows whose shares are moved."""
+    lab = bench.lab
+    n, m = lab.size(4_000_000, 1500), 8
+    made, rule = Generated(n, m, 100), CutRule(1.0, 0.05, 2.0, 25.0, 1e-6, 1e-5)
+    target, X, root = refined(two_classes(made)), made.on_device(lab), np.zeros(1, np.int32)
+    ids = np.arange(1, 3, dtype=np.int32)
+    for name, kind, generator in (("cuts", Kind.NUMERIC, THRESHOLD), ("branches", Kind.CATEGORICAL, MULTIWAY)):
+        shard = backend.open(backend.encode(X, exact(100, m, kind)), target, Bags(1))
+        stats, _ = backend.totals(shard)
+        search = Search((generator,), CRITERIA["gain_ratio"], Limits(heavy=2), Missing.SPREAD, rule)
+        load = Load(n, m=m, W=101, C=3, b=8, T=16)
+        add_search(bench, backend, shard, (root, stats), (f"root, {name} of known rows", load, search))
+
+    def split() -> None:
+        shard = backend.open(codes, target, Bags(1))
+        backend.totals(shard)
+        backend.children(shard, splits)
+        backend.partition(shard, splits, ids)
+
+    codes, splits = backend.encode(X, exact(100, m)), replace(cut(root, 0, 50), missing=np.full(1, SPREAD, np.int32))
+    bench.add("root, in shares", load, split)
+
+
 def predict_group(bench: Bench, backend: Cuda) -> None:
     """Rows down a tree of depth 10."""
     lab = bench.lab
@@ -300,6 +341,7 @@ GROUPS: dict[str, Callable[[Bench, Cuda], None]] = {
     "targets": targets_group,
     "sparse": sparse_group,
     "categories": categories_group,
+    "shares": shares_group,
     "predict": predict_group,
 }
 

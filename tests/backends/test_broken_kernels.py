@@ -448,7 +448,7 @@ BAGS: dict[str, Edit] = {
 }
 DEVICE_IN_HISTOGRAM: dict[str, Edit] = {
     "drawn rows count once": ("bags", RESULT, "how & 2 ? times[p] : 1;", "how & 2 ? 1 : 1;"),
-    "drawn numbers count once": ("bags of numbers", RESULT, "how & 2 ? times[p] : 1,", "how & 2 ? 1 : 1,"),
+    "drawn numbers count once": ("bags of numbers", RESULT, "how & 2 ? times[p] : 1;", "how & 2 ? 1 : 1;"),
     "row of the slot before": ("few rows", ANY, "if (ptr[middle] <= x)", "if (ptr[middle] < x)"),
     "record at a 32-bit place": ("far", OVERFLOW, "((gt_i64)group * n + row) * words", "(int)row * words"),
     "codes of the first group": ("wide", RESULT, "((gt_i64)group * n + row) * words", "row * words"),

@@ -86,7 +86,8 @@ class Branches:
         inner, n = forest.kind != Test.LEAF, forest.n_nodes
         self.n_nodes, self.cost, parent = n, cost.tolist(), forest.parent.tolist()
         leaves = counted.astype(int).tolist()  # not the branch of a declared category that no row has: it costs nothing
-        below, size = np.where(inner, kept, cost).tolist(), [1] * n
+        below = np.where(inner, kept, cost).tolist()
+        size = (inner | counted).astype(int).tolist()  # what is added up in which order must not depend on the others
         for node in range(n - 1, -1, -1):
             above = parent[node]
             if above >= 0:
