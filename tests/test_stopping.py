@@ -370,7 +370,7 @@ def test_the_text_says_why() -> None:
 @pytest.mark.parametrize("device", ["jit", "cuda"])
 def test_every_device_stops_at_the_same_nodes(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if device == "jit":
-        pytest.importorskip("numba")
+        pytest.importorskip("numba", reason="expected: without Numba")
     else:
         emulate(monkeypatch)
     X, y, X_held, y_held = (part[:120] for part in cancer())

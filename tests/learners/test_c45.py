@@ -105,7 +105,7 @@ def test_one_category_against_the_rest_by_hand() -> None:
 
 
 def test_other_devices_refuse_one_against_the_rest_by_name() -> None:
-    pytest.importorskip("numba")
+    pytest.importorskip("numba", reason="expected: without Numba")
     X, y = frame_of("weather_nominal")
     with pytest.raises(RuntimeError, match="device='jit' does not know this mixture"):
         C45Classifier(categorical_split="binary", device="jit").fit(X, y)
@@ -310,7 +310,7 @@ def test_growth_drops_what_is_closed() -> None:
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("criterion", ["gain_ratio", "entropy"])
 def test_compiled_kernels_give_the_same_bits(name: str, criterion: str) -> None:
-    pytest.importorskip("numba")
+    pytest.importorskip("numba", reason="expected: without Numba")
     X, y = frame_of(name)
     ours = [C45Classifier(criterion=criterion, device=device).fit(X, y).fingerprint() for device in ("numpy", "jit")]
     assert ours[0] == ours[1]
@@ -318,7 +318,7 @@ def test_compiled_kernels_give_the_same_bits(name: str, criterion: str) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_compiled_kernels_on_random_tables(seed: int) -> None:
-    pytest.importorskip("numba")
+    pytest.importorskip("numba", reason="expected: without Numba")
     X, y, w = random_table(seed, seed % 2 == 0)
     ours = [C45Classifier(device=device, min_weight=1.0).fit(X, y, w).fingerprint() for device in ("numpy", "jit")]
     assert ours[0] == ours[1]

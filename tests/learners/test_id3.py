@@ -205,7 +205,7 @@ def same_everywhere(device: str, n: int) -> None:
 
 
 def test_the_compiled_backend_grows_the_same() -> None:
-    pytest.importorskip("numba")
+    pytest.importorskip("numba", reason="expected: without Numba")
     same_everywhere("jit", 25)
 
 
@@ -223,7 +223,7 @@ def large() -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_large_nodes_grow_the_same(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("numba")
+    pytest.importorskip("numba", reason="expected: without Numba")
     cards.emulate(monkeypatch)
     prints = {ID3Classifier(device=d, **settings).fit(*large()).fingerprint() for d in ("numpy", "jit", "cuda")}
     assert len(prints) == 1
@@ -360,7 +360,7 @@ ODD = pd.DataFrame({"c": ["k", "new", "a", "b"], "d": ["p", "p", "new", "q"]})
 @pytest.mark.parametrize("device", ["numpy", "jit", "cuda"])
 def test_values_without_rows_predict_what_the_node_above_does(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if device == "jit":
-        pytest.importorskip("numba")
+        pytest.importorskip("numba", reason="expected: without Numba")
     if device == "cuda":
         cards.emulate(monkeypatch)
     X, y = unseen()

@@ -301,7 +301,7 @@ def test_a_grown_tree_is_never_shorter_than_the_shortest_nor_longer_than_a_leaf(
 @pytest.mark.parametrize("name", ["iris with gaps", "noise", "weather", "boolean", "weights"])
 def test_every_device_grows_the_same_tree(name: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if device == "jit":
-        pytest.importorskip("numba")
+        pytest.importorskip("numba", reason="expected: without Numba")
     else:
         emulate(monkeypatch)
     table: tuple[Any, ...] = (

@@ -123,7 +123,7 @@ def test_poisson_and_several_outputs() -> None:
 
 @pytest.mark.parametrize("cls", [DecisionTreeClassifier, DecisionTreeRegressor])
 def test_compiled_kernels_grow_the_same(cls: Any) -> None:
-    pytest.importorskip("numba")
+    pytest.importorskip("numba", reason="expected: without Numba")
     regression = issubclass(cls, DecisionTreeRegressor)
     X, y = numbers(60) if regression else labels(60)
     compare(cls(device="jit"), X, y, all_but_one(60))
