@@ -360,8 +360,7 @@ def save(machine: Machine, options: argparse.Namespace, entries: list[Entry], fo
     records = [asdict(one) | {"medians": one.medians, "ratios": one.ratios, **measured} for one in entries]
     before = json.loads(file.read_text(encoding="utf-8"))["results"] if file.exists() else []
     kept = [one for one in before if one["job"] not in {record["job"] for record in records}]
-    known = list(JOBS)
-    content = {"results": sorted(kept + records, key=lambda one: known.index(one["job"]))}
+    content = {"results": sorted(kept + records, key=lambda one: list(JOBS).index(one["job"]))}
     file.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return file
 

@@ -99,6 +99,12 @@ def add(job: Job, column: NDArray[Any], table: NDArray[int64], first: int, stop:
 
 
 @kernel
+def is_sparse(job: Job, feature: int, rows: int) -> bool:
+    """Whether the codes of a feature are too many for so few rows to look at each."""
+    return bool(job.meaning.n_codes[feature] >= DENSE * rows)
+
+
+@kernel
 def number_codes(job: Job, n: int) -> None:
     """Number the codes of a part's n rows by those present, in columns of numbers that have many codes for n rows.
 
@@ -107,7 +113,7 @@ def number_codes(job: Job, n: int) -> None:
     part, scratch, meaning = job.part, job.scratch, job.meaning
     for f in range(part.present.size):
         part.present[f] = 0
-        if meaning.n_codes[f] < DENSE * n or meaning.scan[f] not in (CUTS, ONE_CUT):
+        if not is_sparse(job, f, n) or meaning.scan[f] not in (CUTS, ONE_CUT):
             continue
         column, names, number = part.column[f], part.names[f], scratch.number
         remember(part, column, scratch.bits[0], 0, n)

@@ -19,6 +19,7 @@ from gputree.backends.cpu.cells import (
     add,
     channels_of,
     forget,
+    is_sparse,
     list_counted,
     list_remembered,
     load,
@@ -147,12 +148,6 @@ def keep_better(job: Job) -> None:
     for c in range(scratch.test[0, CELLS]):
         scratch.look_code[1, c] = scratch.look_code[0, c]
         scratch.look_branch[1, c] = scratch.look_branch[0, c]
-
-
-@kernel
-def is_sparse(job: Job, feature: int, rows: int) -> bool:
-    """Whether the codes of a feature are too many for so few rows to look at each."""
-    return bool(job.meaning.n_codes[feature] >= DENSE * rows)
 
 
 @kernel

@@ -15,7 +15,7 @@ from gputree.core.description import code_length, risk_bound
 from gputree.core.forest import Forest, Test
 from gputree.core.routes import Parts, branch_shares, leaf_parts
 from gputree.engine.pruning.records import Cases, Fitted
-from gputree.engine.pruning.rules import Needs, Rule
+from gputree.engine.pruning.rules import Needs, Rule, open_unit
 from gputree.engine.pruning.whole_trees import Floats, Score, Trees, whole_trees
 
 
@@ -162,8 +162,7 @@ class RiskBound(Rule):
     of_classes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.delta, Real) or isinstance(self.delta, bool) or not 0.0 < self.delta < 1.0:
-            raise ValueError(f"delta={self.delta!r} must be a number above 0 and below 1: how likely the bound fails")
+        open_unit("delta", self.delta, ": how likely the bound fails")
         if self.n_tests is not None and not (isinstance(self.n_tests, Integral) and self.n_tests >= 1):
             raise ValueError(f"n_tests={self.n_tests!r} must be a whole number of at least 1, or None to count them")
 

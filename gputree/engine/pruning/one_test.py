@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from gputree.core.families import Family
 from gputree.core.forest import Forest, Test
 from gputree.engine.independence import independence
 from gputree.engine.pruning.records import Cases, Fitted
-from gputree.engine.pruning.rules import ROUNDING, Needs, Rule, row_errors
+from gputree.engine.pruning.rules import ROUNDING, Needs, Rule, open_unit, row_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,7 @@ class ChiSquare(Rule):
     of_classes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.alpha, Real) or isinstance(self.alpha, bool) or not 0.0 < self.alpha < 1.0:
-            raise ValueError(f"alpha={self.alpha!r} must be a number above 0 and below 1")
+        open_unit("alpha", self.alpha)
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""

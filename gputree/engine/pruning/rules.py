@@ -35,6 +35,12 @@ def one_of(name: str, value: Any, known: Collection[str]) -> None:
         raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}")
 
 
+def open_unit(name: str, value: float, hint: str = "") -> None:
+    """Refuse what is no number between 0 and 1."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 < value < 1.0:
+        raise ValueError(f"{name}={value!r} must be a number above 0 and below 1{hint}")
+
+
 def yes_or_no(name: str, value: Any) -> None:
     """Refuse what is no truth value."""
     if not isinstance(value, bool | np.bool_):
@@ -146,8 +152,7 @@ class ErrorBased(Rule):
     of_classes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.cf, Real) or isinstance(self.cf, bool) or not 0.0 < self.cf < 1.0:
-            raise ValueError(f"cf={self.cf!r} must be a number above 0 and below 1; C4.5 takes 0.25")
+        open_unit("cf", self.cf, "; C4.5 takes 0.25")
         one_of("limit", self.limit, ADDED)
         if self.limit == "j48" and self.cf > 0.5:
             raise ValueError(
