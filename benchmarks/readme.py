@@ -46,13 +46,14 @@ def newest(folder: Path = RESULTS) -> list[dict[str, Any]]:
 def section(results: list[dict[str, Any]]) -> str:
     """Machine and settings; seconds and memory of every job; what is reached on rows held out."""
     shown = [one for one in results if one["job"] in NAMES or one["name"].startswith("predict 100,000")]
+    shown.sort(key=lambda one: [*NAMES, "predict"].index(one["job"]))
     machine, dates = shown[0]["machine"], sorted({one["date"] for one in shown})
     versions = dict(machine["versions"])
     named = ", ".join(f"{name} {versions[name]}" for name in ("scikit-learn", "lightgbm", "xgboost", "ydf", "numba"))
     measured = [name for name in (OURS, *PEERS) if any(side(one, name) for one in shown)]
     times = [[*what(one), *(seconds(one, name) for name in measured), memory(one)] for one in shown]
     reached = [[*what(one)[:1], *(score(one, name) for name in measured)] for one in shown if has_scores(one)]
-    libraries = [name.removesuffix(" jit") for name in measured]
+    libraries = [name.removesuffix(" jit").replace(" exact", ", `max_bins=None`") for name in measured]
     return "\n".join(
         [
             f"{machine['cpu']}, {machine['cores']} cores, Python {machine['python']}, {named}; {' and '.join(dates)}.",

@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy import float64, int32, int64, uint16, uint32
+from numpy import float64, int32, int64, uint16, uint32, uint64
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.marks import entry, float_of, kernel
@@ -16,6 +16,7 @@ BLOCK_ROWS = 1024  # that walk down a tree together, which then stays in cache
 LOOKUP_BIT = 1 << 30  # of the feature
 _STAY = int(STAY)
 _FEATURE = LOOKUP_BIT - 1
+_LOW = np.uint64(0xFFFFFFFF)
 
 
 class Tests(NamedTuple):
@@ -46,55 +47,45 @@ def category_branch(tests: Tests, node: int, x: float) -> int:
 
 
 @kernel
-def walk_block(tests: Tests, root: int, X: NDArray[Any], leaf: NDArray[uint32], waiting: NDArray[uint32]) -> None:
+def walk_block(tests: Tests, root: int, X: NDArray[Any], leaf: NDArray[uint32], waiting: NDArray[uint64]) -> None:
     """Leaves (B,) of rows X (B, F) in one tree; all rows take a step before any takes the next.
 
-    So none waits for memory alone. Indices are unsigned: Numba looks for negative ones otherwise.
+    So none waits for memory alone. Those under way are numbers of a node and, in the lower half, of a row. Indices are
+    unsigned: Numba looks for negative ones otherwise.
     """
-    link, open_ = tests.node[root, 1], int64(0)
+    open_ = int64(X.shape[0] if tests.node[root, 1] >= 0 else 0)
     for i in range(X.shape[0]):
         leaf[i] = uint32(root)
-        waiting[i] = uint32(i)
-        open_ += 1 if link >= 0 else 0
+        waiting[i] = uint64(root) << uint64(32) | uint64(i)
     while open_ > 0:
         left = int64(0)
         for j in range(open_):
-            i = waiting[j]
-            at = leaf[i]
+            at, i = uint32(waiting[j] >> uint64(32)), uint32(waiting[j] & _LOW)
             link = tests.node[at, 1]
             x = float64(X[i, uint32(link & _FEATURE)])
-            if math.isnan(x):
-                branch = int64(tests.missing[at])
-            elif link & LOOKUP_BIT:
-                branch = category_branch(tests, at, x)
+            if math.isnan(x) or link & LOOKUP_BIT:
+                branch = int64(tests.missing[at]) if math.isnan(x) else category_branch(tests, at, x)
+                if branch == _STAY:
+                    continue
             else:
                 branch = int64(not (x <= float_of(tests.node[at, 0])))
-            if branch == _STAY:
-                continue
             child = uint32((link >> 32) + branch)
             leaf[i] = child
-            waiting[left] = i
+            waiting[left] = uint64(child) << uint64(32) | uint64(i)
             left += int64(tests.node[child, 1] >= 0)
         open_ = left
-
-
-@kernel
-def leaves_of_block(tests: Tests, roots: NDArray[int32], X: NDArray[Any], leaves: NDArray[int32]) -> None:
-    """Leaves (B, T) of rows X (B, F) in all trees."""
-    leaf, waiting = np.empty(X.shape[0], uint32), np.empty(X.shape[0], uint32)
-    for t in range(roots.size):
-        walk_block(tests, int64(roots[t]), X, leaf, waiting)
-        for row in range(X.shape[0]):
-            leaves[row, t] = int32(leaf[row])
 
 
 @entry
 def leaves_of(given: tuple[Any, ...], roots: NDArray[int32], X: NDArray[Any], leaves: NDArray[int32]) -> None:
     """Leaves (n, T) of X f4/f8 (n, F); given are the fields of `Tests`."""
-    tests = Tests(*given)
+    tests, leaf, waiting = Tests(*given), np.empty(BLOCK_ROWS, uint32), np.empty(BLOCK_ROWS, uint64)
     for first in range(0, X.shape[0], BLOCK_ROWS):
         stop = min(first + BLOCK_ROWS, X.shape[0])
-        leaves_of_block(tests, roots, X[first:stop], leaves[first:stop])
+        for t in range(roots.size):
+            walk_block(tests, int64(roots[t]), X[first:stop], leaf, waiting)
+            for row in range(first, stop):
+                leaves[row, t] = int32(leaf[row - first])
 
 
 @entry
@@ -106,14 +97,14 @@ def add_values(
     total: NDArray[float64],
 ) -> None:
     """Add the leaf values (N, O) of all trees, in order, to the totals (n, O) of X."""
-    tests, leaves = Tests(*given), np.empty((BLOCK_ROWS, roots.size), int32)
+    tests, leaf, waiting = Tests(*given), np.empty(BLOCK_ROWS, uint32), np.empty(BLOCK_ROWS, uint64)
     for first in range(0, X.shape[0], BLOCK_ROWS):
         stop = min(first + BLOCK_ROWS, X.shape[0])
-        leaves_of_block(tests, roots, X[first:stop], leaves)
-        for row in range(first, stop):
-            for t in range(roots.size):
+        for t in range(roots.size):
+            walk_block(tests, int64(roots[t]), X[first:stop], leaf, waiting)
+            for row in range(first, stop):
                 for o in range(value.shape[1]):
-                    total[row, o] += value[leaves[row - first, t], o]
+                    total[row, o] += value[leaf[row - first], o]
 
 
 @kernel
