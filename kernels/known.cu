@@ -25,7 +25,7 @@ struct GtKnown {
     }
     // See nodes.Nodes.judged.
     __device__ __forceinline__ double judged(double gain, double info, double min_info) const {
-        info += aside;
+        info += aside, gain = gt_grid(gain, slot.cancels);
         const bool small = min_info > 0.0 && !(gt_info(whole, whole) - info > min_info * whole);
         return small ? GT_COUNTED : gt_grid(gt_final(gain, info, whole), cancels);
     }

@@ -23,6 +23,7 @@ _COUNTED = float(COUNTED)
 def judged(rules: Rules, node: Node, gain: float, info: float) -> float:
     """As `nodes.Nodes.judged`."""
     info += node.aside
+    gain = on_grid(gain, node.gain_scale) if rules.cuts.size else gain
     score = on_grid(gt_final(gain, info, node.whole), node.scale)
     small = rules.min_info > 0.0 and not gt_info(node.whole, node.whole) - info > rules.min_info * node.whole
     return _COUNTED if small else score
