@@ -107,9 +107,10 @@ class Oracle:
                     cuts.append(numeric_cuts(column, weight, spec.max_codes))
         return tuple(cuts)
 
-    def any_missing(self, X: NDArray[Any]) -> bool:
+    def any_missing(self, X: Any) -> bool:
         """Look at all cells; those that a sparse table does not hold are 0."""
-        return bool(np.isnan(X if isinstance(X, np.ndarray) else X.data).any())
+        held = X if isinstance(X, np.ndarray) else X.data
+        return bool(np.isnan(held).any())
 
     def encode(self, X: NDArray[Any], cuts: tuple[Cuts, ...]) -> Codes:
         """Codes of every column."""

@@ -189,14 +189,14 @@ class Searcher:
         test = np.flatnonzero((found["n_branches"] > 0) & (found["kind"] == Test.LOOKUP))
         width = 1 + int(self.chunk.shard.codes.n_codes[found["feature"][test]].max(initial=0))
         step = max(1, LIST_BYTES // (2 * width))
-        parts = [(np.zeros(0, np.int64), np.zeros(0, np.uint16), np.zeros(0, np.uint16))]
+        parts: list[Lookup] = [(np.zeros(0, np.int64), np.zeros(0, np.uint16), np.zeros(0, np.uint16))]
         for first in range(0, test.size, step):
             some = test[first : first + step]
             listed = self.listed(tables, found[some], pair[some], width)
             place, code = np.nonzero(listed)
             parts.append((some[place], code.astype(np.uint16), listed[place, code] - np.uint16(1)))
-        place, code, branch = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return place, code, branch
+        tests, codes, branches = zip(*parts, strict=True)
+        return np.concatenate(tests), np.concatenate(codes), np.concatenate(branches)
 
     def listed(
         self, tables: list[Cells], found: NDArray[Any], pair: NDArray[np.int64], width: int
