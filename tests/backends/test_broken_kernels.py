@@ -291,6 +291,7 @@ UNEVEN = columns(600, (40, 3, 10, 5), 0.2)
 UNEVEN[:, 2] = np.digitize(UNEVEN[:, 2], [1, 3, 6]) + 0 * UNEVEN[:, 2]  # 1 to 4 tenths of the rows
 FOUR = np.nan_to_num(UNEVEN[:, 2] % 2)
 GROUPS = Case(UNEVEN, np.where(labels(600, 3)[:, 0] == 0, 1 - FOUR, FOUR).astype(int)[:, None], WHOLE[:600], sizes=(2,))
+MOSTLY = replace(GROUPS, X=np.column_stack([UNEVEN[:, :2], np.minimum(UNEVEN[:, 2], 1)]))  # one category of nine tenths
 DECLARED = replace(GROUPS, declared=True)
 TAGS = columns(1500, (40, 3, 66, 1), 0.1)
 TAGGED = Tags(TAGS, np.where(labels(1500, 3)[:, 0] == 0, 0, np.nan_to_num(TAGS[:, 2]) % 3).astype(int)[:, None], WHOLE)
@@ -423,6 +424,9 @@ SCENARIOS: dict[str, Callable[[Backend], Told]] = {
             known(GROUPS, categories=ONE_AGAINST_REST, min_info=0.8),
         ),
         steps=1,
+    ),
+    "known one of nearly all": partial(
+        spread, case=MOSTLY, searches=(known(MOSTLY, "entropy", least=100.0, categories=ONE_AGAINST_REST),), steps=1
     ),
     "known one of many": partial(spread, case=TAGGED, searches=(known(TAGGED, categories=ONE_AGAINST_REST),), steps=2),
     "known one of two outputs": partial(
@@ -846,8 +850,13 @@ KNOWN: dict[str, Edit] = {
         "GT_NOT_MET, (int)count",
     ),
     "light categories": ("known one", RESULT, "w < min_weight || rest < min_weight", "rest < min_weight"),
-    "light others": ("known one", RESULT, "w < min_weight || rest < min_weight", "w < min_weight"),
-    "missing is one": ("known one", RESULT, "view.code_at(i) == GT_MISSING ? 0 : view.weight", "view.weight"),
+    "light others": ("known one of nearly all", RESULT, "w < min_weight || rest < min_weight", "w < min_weight"),
+    "missing is one": (
+        "known one of nearly all",
+        RESULT,
+        "view.code_at(i) == GT_MISSING ? 0 : view.weight",
+        "view.weight",
+    ),
     "missing are others": ("known one", RESULT, "rest = slot.weight - w;", "rest = (gt_i64)known.whole - w;"),
     "others are one": ("known one", RESULT, "gt_term(X - x, n[1], X, N)", "gt_term(x, n[1], X, N)"),
     "value of one": ("known one", RESULT, "gt_branch(fold[1], n[1], N)", "gt_branch(fold[1], n[0], N)"),
