@@ -1,9 +1,6 @@
 """Time and bytes a second of every kernel, called through the backend's own methods, beside a copy on the device.
 
-MODEL says what a kernel must move at least: every input read once, every output written once, nothing gathered twice.
-R rows, m features looked at, s bytes of a raw value, w words of a record (4 bytes; 28 features and the label fill one
-of 8), k slots, W codes of a feature (missing included), C channels, b bytes of a channel, t bytes of a row's target
-where it is not in the record, T bytes of it in full.
+`benchmarks.gpu_model` says what each must move at least.
 """
 
 from __future__ import annotations
@@ -17,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.gpu_model import MODEL, Load
 from benchmarks.gpu_tables import Generated
 from benchmarks.gpu_tools import RUNS, Lab, TimedDriver, Timing
 from gputree.backends.cuda import Cuda
@@ -25,10 +23,12 @@ from gputree.core.bags import strata
 from gputree.core.criteria import CRITERIA
 from gputree.core.forest import SPREAD, Forest, Test
 from gputree.core.keys import root_keys
+from gputree.core.routes import branch_shares
 from gputree.core.schema import Cuts, Feature, Kind, Schema
 from gputree.core.splits import (
     MULTIWAY,
     NO_SPLITS,
+    ONE_AGAINST_REST,
     SUBSET,
     THRESHOLD,
     CutRule,
@@ -42,64 +42,6 @@ from gputree.core.splits import (
 from gputree.core.target import Target, class_target, refined, sum_target
 from gputree.engine.grow import grow
 from gputree.engine.recipe import Recipe
-
-BEST = 48  # bytes of a test
-DRAWN = 0.632  # 1 - 1 / e: of n rows, those that n draws meet
-
-
-@dataclass(frozen=True)
-class Load:
-    """The sizes of one scene, by the letters of the head of this module."""
-
-    R: int
-    m: int = 28
-    s: int = 4
-    w: int = 8
-    k: int = 1
-    W: int = 256
-    C: int = 2
-    b: int = 4
-    t: int = 0
-    T: int = 4
-
-    @property
-    def table(self) -> int:
-        return self.k * self.m * self.W * self.C * self.b
-
-
-MODEL: dict[str, tuple[str, Callable[[Load], int]]] = {
-    "take_columns": ("R m (s + 8)", lambda x: x.R * x.m * (x.s + 8)),
-    "encode_bytes": ("R m s + 4 R ceil(m / 4)", lambda x: x.R * (x.m * x.s + 4 * -(-x.m // 4))),
-    "encode_wide": ("R m (s + 2)", lambda x: x.R * x.m * (x.s + 2)),
-    "put_labels": ("8 R", lambda x: 8 * x.R),
-    "all_rows": ("4 R", lambda x: 4 * x.R),
-    "draw_rows": ("R (8 + 2 * 4)", lambda x: 16 * x.R),
-    "count_drawn": ("4 R", lambda x: 4 * x.R),
-    "list_drawn": ("4 R + 8 * 0.632 R", lambda x: 4 * x.R + 8 * int(DRAWN * x.R)),
-    "count_shared": ("R (4 + 4 w + t) + table", lambda x: x.R * (4 + 4 * x.w + x.t) + x.table),
-    "count_global": ("R (4 + 4 w + T) + 2 R m b", lambda x: x.R * (4 + 4 * x.w + x.T + 2 * x.m * x.b)),
-    "make_keys": ("R m (4 + 2 + 8)", lambda x: x.R * x.m * 14),
-    "count_cells": ("8 R m", lambda x: 8 * x.R * x.m),
-    "running_sums": ("16 R m / 1024", lambda x: 16 * x.R * x.m // 1024),
-    "make_cells": ("R m (8 + T)", lambda x: x.R * x.m * (8 + x.T)),
-    "describe_slots": ("8 k C", lambda x: 8 * x.k * x.C),
-    "order_cells": ("table", lambda x: x.table),
-    "search_cuts": ("table + 48 k m", lambda x: x.table + BEST * x.k * x.m),
-    "search_branches": ("table + 48 k m", lambda x: x.table + BEST * x.k * x.m),
-    "best_of_slots": ("48 k m", lambda x: BEST * x.k * x.m),
-    "list_branches": ("k W (C b + 2)", lambda x: x.k * x.W * (x.C * x.b + 2)),
-    "count_branches": ("R (4 + 1 + 2 + T)", lambda x: x.R * (7 + x.T)),
-    "offsets": ("8 * 2 R / 1024", lambda x: 16 * x.R // 1024),
-    "move_rows": ("R (4 + 2 + 4)", lambda x: 10 * x.R),
-    "mark_rows": ("R (4 + 1 + 2)", lambda x: 7 * x.R),
-    "count_shares": ("R (4 + 2 + 8 + T)", lambda x: x.R * (14 + x.T)),
-    "place_shares": ("R (2 * 4 + 2 * 8 + 2)", lambda x: 26 * x.R),
-    "search_ruled": ("table + 48 k m", lambda x: x.table + BEST * x.k * x.m),
-    "search_groups": ("table + 48 k m", lambda x: x.table + BEST * x.k * x.m),
-    "apply_forest": ("R (m s + 4)", lambda x: x.R * (x.m * x.s + 4)),
-    "predict_forest": ("R (m s + 2 * 8 C)", lambda x: x.R * (x.m * x.s + 16 * x.C)),
-}
-WIDE = Load(0, m=4)  # of a table whose features have 5,000 codes
 
 
 @dataclass(frozen=True)
@@ -232,6 +174,7 @@ def codes_group(bench: Bench, backend: Cuda) -> None:
     codes = backend.encode(X, exact(255, 28))
     bench.add("encode 28 columns", Load(n), lambda: backend.encode(X, exact(255, 28)))
     bench.add("encode 4 of 5,000 codes", Load(few, m=4), lambda: backend.encode(narrow, exact(5000, 4)))
+    bench.add("is a value missing", Load(n), lambda: backend.any_missing(X))
     bench.add("edges of 4 columns", Load(few, m=4), lambda: backend.edges(narrow, CodeSpec(names), None))
     # codes whose records do not hold the labels yet: else `open` finds them there
     bench.add("open", Load(n), lambda: backend.open(replace(codes, labelled=None), target, Bags(1)))
@@ -306,8 +249,8 @@ def shares_group(bench: Bench, backend: Cuda) -> None:
     made, rule = Generated(n, m, 100), CutRule(1.0, 0.05, 2.0, 25.0, 1e-6, 1e-5)
     target, X, root = refined(two_classes(made)), made.on_device(lab), np.zeros(1, np.int32)
     ids = np.arange(1, 3, dtype=np.int32)
-    for name, kind, generator in (("cuts", Kind.NUMERIC, THRESHOLD), ("branches", Kind.CATEGORICAL, MULTIWAY)):
-        shard = backend.open(backend.encode(X, exact(100, m, kind)), target, Bags(1))
+    for name, generator in (("cuts", THRESHOLD), ("branches", MULTIWAY), ("one of", ONE_AGAINST_REST)):
+        shard = backend.open(backend.encode(X, exact(100, m, generator.serves)), target, Bags(1))
         stats, _ = backend.totals(shard)
         search = Search((generator,), CRITERIA["gain_ratio"], Limits(heavy=2), Missing.SPREAD, rule)
         load = Load(n, m=m, W=101, C=3, b=8, T=16)
@@ -324,7 +267,7 @@ def shares_group(bench: Bench, backend: Cuda) -> None:
 
 
 def predict_group(bench: Bench, backend: Cuda) -> None:
-    """Rows down a tree of depth 10."""
+    """Rows down a tree of depth 10; missing values down one branch, then down both."""
     lab = bench.lab
     n = lab.size(11_000_000, 3000)
     made = Generated(n, 28, 255)
@@ -333,6 +276,9 @@ def predict_group(bench: Bench, backend: Cuda) -> None:
     forest: Forest = grow(backend, backend.encode(X, exact(255, 28)), two_classes(made), recipe, 1)
     bench.add(f"leaves, depth {forest.max_depth}", Load(n), lambda: backend.apply(forest, X))
     bench.add(f"values, depth {forest.max_depth}", Load(n), lambda: backend.predict(forest, X))
+    spread = replace(forest, missing=np.where(forest.kind == Test.LEAF, np.uint16(0), np.uint16(SPREAD)))
+    share = branch_shares(forest, forest.stats.sum(axis=1))
+    bench.add(f"shares, depth {forest.max_depth}", Load(n), lambda: backend.predict(spread, X, share))
 
 
 GROUPS: dict[str, Callable[[Bench, Cuda], None]] = {

@@ -10,7 +10,8 @@ enum {  // splits.Scan
     GT_CUTS = 0, GT_ONE_CUT = 1, GT_BRANCHES = 2, GT_SUBSETS = 3, GT_ONE_SUBSET = 4, GT_ONE_AGAINST_REST = 5, GT_NO_SCAN = 6
 };
 
-// The best test of a pair or a slot; branches = 0: none. `rank` is the last rank of a subset's first side.
+// The best test of a pair or a slot; branches = 0: none. `rank` is the last rank of a subset's first side, or the code
+// of the category that stands against all others.
 struct GtBest {
     double score, gain, low;
     int feature, kind, cut, missing, branches, rank;

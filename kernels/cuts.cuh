@@ -94,6 +94,17 @@ static __device__ void gt_score(const GtSlot& slot, const GtLimits& limits, cons
     }
 }
 
+// The best test of all lanes, in every lane: the higher score, then the lower rank; rank -1: none.
+static __device__ __forceinline__ void gt_best_lane(GtBest& best) {
+    for (int by = 16; by > 0; by >>= 1) {
+        const double score = __shfl_xor_sync(GT_EVERYONE, best.score, by);
+        const double gain = __shfl_xor_sync(GT_EVERYONE, best.gain, by);
+        const int rank = __shfl_xor_sync(GT_EVERYONE, best.rank, by);
+        const bool better = best.rank < 0 || score > best.score || (score == best.score && rank < best.rank);
+        if (rank >= 0 && better) best.score = score, best.gain = gain, best.rank = rank;
+    }
+}
+
 // The first or last (`by` = 1 or -1) cell from `i` on, with i in 0 .. width - 1, that holds a known value; -1 if none.
 static __device__ __forceinline__ int gt_next(const GtCells& view, const int* sizes, int i, int by) {
     for (; i >= 0 && i < view.width; i += 32 * by) {

@@ -95,3 +95,16 @@ extern "C" __global__ void __launch_bounds__(256)
              gt_i64 n, gt_i64 positions) {
     for (gt_i64 i = GT_THREAD; i < positions; i += GT_THREADS) rows[i] = (unsigned)(i % n);
 }
+
+// How many values are missing. NumPy: isnan(X).sum(). Grid: any; a thread takes cells.
+extern "C" __global__ void __launch_bounds__(256)
+    count_missing(const void* X,     // IN (n_block, columns) float32 or float64
+                  int itemsize, gt_i64 n_block, gt_i64 row_step, gt_i64 column_step, int columns,
+                  gt_i64* count) {   // OUT (1,) added to
+    gt_i64 mine = 0;
+    for (gt_i64 i = GT_THREAD; i < n_block * columns; i += GT_THREADS) {
+        const double x = gt_value(X, itemsize, i / columns * row_step + i % columns * column_step);
+        mine += x != x;
+    }
+    if (mine > 0) gt_add(count, mine);
+}

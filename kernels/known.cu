@@ -25,7 +25,7 @@ struct GtKnown {
     }
     // See nodes.Nodes.judged.
     __device__ __forceinline__ double judged(double gain, double info, double min_info) const {
-        info += aside;
+        info += aside, gain = gt_grid(gain, slot.cancels);
         const bool small = min_info > 0.0 && !(gt_info(whole, whole) - info > min_info * whole);
         return small ? GT_COUNTED : gt_grid(gt_final(gain, info, whole), cancels);
     }
@@ -81,14 +81,8 @@ static __device__ void gt_ruled_cut(const GtKnown& known, const GtRule& rule, co
         if (cut.fine[0] && (best.rank < 0 || cut.score[0] > best.score))
             best.score = cut.score[0], best.gain = cut.gain[0], best.rank = i, heavy = cut.weight[0];
     }
-    for (int by = 16; by > 0; by >>= 1) {
-        const double score = __shfl_xor_sync(GT_EVERYONE, best.score, by);
-        const double gain = __shfl_xor_sync(GT_EVERYONE, best.gain, by);
-        const gt_i64 weight = __shfl_xor_sync(GT_EVERYONE, heavy, by);
-        const int rank = __shfl_xor_sync(GT_EVERYONE, best.rank, by);
-        const bool better = best.rank < 0 || score > best.score || (score == best.score && rank < best.rank);
-        if (rank >= 0 && better) best.score = score, best.gain = gain, best.rank = rank, heavy = weight;
-    }
+    gt_best_lane(best);
+    heavy = __shfl_sync(GT_EVERYONE, heavy, best.rank & 31);  // of the lane whose cell it is
     if (best.rank < 0) return;
     best.gain = gt_grid(best.gain - rule.unit * gt_log2((double)tries), slot.cancels);
     const double N = (double)slot.weight, info = 0.0 + gt_info((double)heavy, N);
@@ -103,11 +97,11 @@ extern "C" __global__ void __launch_bounds__(128, 3)
                  const int* features, const int* place_of, int lists, const int* scans,
                  int outputs, const int* sizes, const double* scales, const gt_i64* mean,
                  const gt_i64* stats, const gt_i64* weight, const double* own, const double* cancels,
-                 const double* rule,  // IN (7,) GtRule
+                 GtBest* best,         // OUT (k * m,) zeros before
+                 const double* rule,   // IN (7,) GtRule
+                 double* owns,         // (warps, outputs)
                  const double* values, const double* edges, const gt_i64* offset, const unsigned char* exact,
-                 gt_i64* carries,     // (warps, n_channels)
-                 double* owns,        // (warps, outputs)
-                 GtBest* best) {      // OUT (k * m,) zeros before
+                 gt_i64* carries) {    // (warps, n_channels)
     const GtRule given = {rule[0], rule[1], rule[2], rule[3], rule[4], rule[5], rule[6]};
     for (gt_i64 pair = GT_WARP; pair < (gt_i64)k * m; pair += GT_WARPS) {
         int f;
@@ -171,12 +165,12 @@ extern "C" __global__ void __launch_bounds__(128, 5)
                   const int* features, const int* place_of, int lists, const int* scans,
                   int outputs, const int* sizes, const double* scales, const gt_i64* mean,
                   const gt_i64* stats, const gt_i64* weight, const double* own, const double* cancels,
-                  const double* rule,      // IN (7,) GtRule
+                  GtBest* best,              // OUT (k * m,) zeros before
+                  const double* rule,        // IN (7,) GtRule
+                  double* owns,              // (warps, outputs)
                   gt_i64 min_weight, gt_i64 max_branches, int least_met,
-                  int heavy,               // branches that weigh min_weight, 0 for all
-                  const gt_i64* declared,  // IN (F,) categories declared
-                  double* owns,            // (warps, outputs)
-                  GtBest* best) {          // OUT (k * m,) zeros before
+                  int heavy,                 // branches that weigh min_weight, 0 for all
+                  const gt_i64* declared) {  // IN (F,) categories declared
     for (gt_i64 pair = GT_WARP; pair < (gt_i64)k * m; pair += GT_WARPS) {
         int f;
         if (gt_scan_of(features, place_of, lists, pair, m, scans, sparse, &f) != GT_BRANCHES) continue;
@@ -193,5 +187,62 @@ extern "C" __global__ void __launch_bounds__(128, 5)
         if (!many || count < 2 || (max_branches >= 0 && count > max_branches) || GT_LANE != 0) continue;
         best[pair] = {known.judged(split.gain, split.info, rule[6]), split.gain, 0.0, f, GT_LOOKUP, 0,
                       known.missing ? GT_SPREAD : GT_NOT_MET, (int)count, 0};
+    }
+}
+
+// The first category of greatest score against all others; its cell is the rank, -1: none.
+static __device__ void gt_lone_cell(const GtKnown& known, const GtCells& view, gt_i64 min_weight, double min_info,
+                                    GtBest& best) {
+    const GtSlot& slot = known.slot;
+    const double N = (double)slot.weight;
+    for (int i = (int)GT_LANE; i < view.width; i += 32) {
+        const gt_i64 w = view.code_at(i) == GT_MISSING ? 0 : view.weight(i, slot.sizes[0]), rest = slot.weight - w;
+        if (w == 0 || rest == 0 || w < min_weight || rest < min_weight) continue;
+        const double n[2] = {(double)w, (double)rest};
+        double gain = 0.0;
+        int channel = 0;
+        for (int o = 0; o < slot.outputs; ++o) {
+            double fold[2] = {0.0, 0.0};
+            for (const int end = channel + slot.sizes[o]; channel < end; ++channel) {
+                const double X = known.total(view, channel), x = (double)view.get(channel, i);
+                fold[0] = gt_fold(fold[0], gt_term(x, n[0], X, N));
+                fold[1] = gt_fold(fold[1], gt_term(X - x, n[1], X, N));
+            }
+            double more = 0.0 + gt_branch(fold[0], n[0], N);
+            more += gt_branch(fold[1], n[1], N);
+            gain += more - slot.own[o];
+        }
+        const double info = 0.0 + gt_info(n[0], N), score = known.judged(gain, info + gt_info(n[1], N), min_info);
+        if (best.rank < 0 || score > best.score) best.score = score, best.gain = gain, best.rank = i;
+    }
+    gt_best_lane(best);
+}
+
+// The best category against all others, of every pair that is searched so. Grid: any; a warp takes pairs.
+extern "C" __global__ void __launch_bounds__(128, 5)
+    search_rest(const gt_cell* table, const gt_i64* first, const gt_i64* end, const unsigned short* code,
+                gt_i64 n_cells, const int* cell_of, int k, int m, int n_channels, int sparse,
+                const int* features, const int* place_of, int lists, const int* scans,
+                int outputs, const int* sizes, const double* scales, const gt_i64* mean,
+                const gt_i64* stats, const gt_i64* weight, const double* own, const double* cancels,
+                GtBest* best,        // OUT (k * m,) zeros before
+                const double* rule,  // IN (7,) GtRule
+                double* owns,        // (warps, outputs)
+                gt_i64 min_weight) {
+    for (gt_i64 pair = GT_WARP; pair < (gt_i64)k * m; pair += GT_WARPS) {
+        int f;
+        if (gt_scan_of(features, place_of, lists, pair, m, scans, sparse, &f) != GT_ONE_AGAINST_REST) continue;
+        const gt_i64 s = pair / m;
+        const GtCells view = gt_cells(table, sparse ? first : nullptr, end, code, n_cells, cell_of, pair, m, n_channels);
+        if (view.width == 0) continue;
+        const GtSlot node = {stats + s, mean + s,   own + s,    scales,    sizes,     k,
+                             k,         outputs, n_channels, weight[s], cancels[s]};
+        const GtKnown known = gt_known(node, view, owns + GT_WARP * outputs);
+        GtBest found = {0.0, 0.0, 0.0, f, GT_LOOKUP, 0, known.missing ? GT_SPREAD : GT_NOT_MET, 2, -1};
+        gt_lone_cell(known, view, min_weight, rule[6], found);
+        __syncwarp();  // own is read
+        if (found.rank < 0) continue;
+        found.rank = view.code_at(found.rank);
+        if (GT_LANE == 0) best[pair] = found;
     }
 }

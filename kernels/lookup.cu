@@ -67,7 +67,12 @@ extern "C" __global__ void __launch_bounds__(128, 6)
         unsigned short* mine = branch + t * width;
         const GtCells view =
             gt_cells(table, sparse ? first : nullptr, end, code, n_cells, cell_of, pair, m, n_channels);
-        if (scans[f] != GT_BRANCHES) {
+        if (scans[f] == GT_ONE_AGAINST_REST) {
+            for (int i = threadIdx.x; i < view.width; i += blockDim.x) {
+                const int c = view.code_at(i);
+                if (c != GT_MISSING && view.weight(i, sizes[0]) > 0) mine[c] = 1 + (c != chosen[t].rank);
+            }
+        } else if (scans[f] != GT_BRANCHES) {
             const unsigned* rank = order + gt_place(sparse ? first : nullptr, cell_of, pair, m);
             const bool missing = view.code_at(0) == GT_MISSING && view.weight(0, sizes[0]) > 0;
             for (int r = missing + threadIdx.x; r < ranked[pair]; r += blockDim.x)

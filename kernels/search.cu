@@ -94,13 +94,7 @@ static __device__ void gt_best_cut(const GtSlot& slot, const GtLimits& limits, c
             if (cut.fine[d] && better) best.score = cut.score[d], best.gain = cut.gain[d], best.rank = rank;
         }
     }
-    for (int by = 16; by > 0; by >>= 1) {
-        const double score = __shfl_xor_sync(GT_EVERYONE, best.score, by);
-        const double gain = __shfl_xor_sync(GT_EVERYONE, best.gain, by);
-        const int rank = __shfl_xor_sync(GT_EVERYONE, best.rank, by);
-        const bool better = best.rank < 0 || score > best.score || (score == best.score && rank < best.rank);
-        if (rank >= 0 && better) best.score = score, best.gain = gain, best.rank = rank;
-    }
+    gt_best_lane(best);
 }
 
 // Write the test that a best cut stands for.
@@ -128,15 +122,15 @@ extern "C" __global__ void __launch_bounds__(128, 3)
     search_cuts(const gt_cell* table, const gt_i64* first, const gt_i64* end, const unsigned short* code,
                 gt_i64 n_cells, const int* cell_of, int k, int m, int n_channels, int sparse,
                 const int* features, const int* place_of, int lists, const int* scans,
-                int outputs, const int* sizes, const double* scales, const gt_i64* mean, const gt_u64* key,
-                const unsigned* order, const int* ranked,
+                int outputs, const int* sizes, const double* scales, const gt_i64* mean,
                 const gt_i64* stats, const gt_i64* weight, const double* own, const double* cancels,
+                GtBest* best,               // OUT (k * m,) zeros before
+                const gt_u64* key, const unsigned* order, const int* ranked,
                 const double* bounds,       // IN (2, k)
                 gt_i64 min_rows, gt_i64 min_weight, int positive, int alone,
                 const signed char* signs,   // IN (F,) monotone constraints
                 const double* values, const double* edges, const gt_i64* offset, const unsigned char* exact,
-                gt_i64* carries,            // (warps, n_channels)
-                GtBest* best) {             // OUT (k * m,) zeros before
+                gt_i64* carries) {          // (warps, n_channels)
     gt_i64* carry = carries + GT_WARP * n_channels;
     for (gt_i64 pair = GT_WARP; pair < (gt_i64)k * m; pair += GT_WARPS) {
         int f;
@@ -170,10 +164,10 @@ extern "C" __global__ void __launch_bounds__(128, 5)
                     const int* features, const int* place_of, int lists, const int* scans,
                     int outputs, const int* sizes, const double* scales, const gt_i64* mean,
                     const gt_i64* stats, const gt_i64* weight, const double* own, const double* cancels,
+                    GtBest* best,              // OUT (k * m,) zeros before
                     gt_i64 min_rows, gt_i64 min_weight, int positive, gt_i64 max_branches, int two_branches,
-                    int least_met,           // branches with rows
-                    const gt_i64* declared,  // IN (F,) categories declared
-                    GtBest* best) {          // OUT (k * m,) zeros before
+                    int least_met,             // branches with rows
+                    const gt_i64* declared) {  // IN (F,) categories declared
     for (gt_i64 pair = GT_WARP; pair < (gt_i64)k * m; pair += GT_WARPS) {
         int f;
         const int scan = gt_scan_of(features, place_of, lists, pair, m, scans, sparse, &f);

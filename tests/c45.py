@@ -1,6 +1,7 @@
 """C4.5's growth as plain recursion over lists in float64, without anything of the library: Quinlan (1993, 1996).
 
-Weights are floats; a row is a number and a weight. Tests are tuples: ("<=", feature, threshold), ("=", feature).
+Weights are floats; a row is a number and a weight. Tests are tuples: ("<=", feature, threshold), ("=", feature) and
+("==", feature, category), one against all others.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class Table:
     size: float
     m: float = 2.0
     by_ratio: bool = True
+    one_against_rest: bool = False
 
 
 @dataclass
@@ -74,6 +76,19 @@ def discrete(table: Table, rows: Rows, f: int) -> Found | None:
     return Found(("=", f, 0.0), *judge(table, rows, groups), groups)
 
 
+def against_rest(table: Table, rows: Rows, f: int) -> Found | None:
+    known, best, top = [r for r in rows if table.columns[f][r[0]] is not None], None, -math.inf
+    for v in range(table.levels[f]):
+        one, others = ([r for r in known if (table.columns[f][r[0]] == v) == same] for same in (True, False))
+        if min(total(one), total(others)) < table.m - SLACK or not one or not others:
+            continue
+        gain, split = judge(table, rows, [one, others])
+        score = gain if not table.by_ratio else gain / split if split > EPS else -1e300
+        if score > top + NOISE:
+            best, top = Found(("==", f, float(v)), gain, split, [one, others]), score
+    return best
+
+
 def continuous(table: Table, rows: Rows, f: int) -> Found | None:
     column = table.columns[f]
     known = sorted((r for r in rows if column[r[0]] is not None), key=lambda r: column[r[0]])
@@ -98,7 +113,8 @@ def continuous(table: Table, rows: Rows, f: int) -> Found | None:
 
 
 def choose(table: Table, rows: Rows) -> Found | None:
-    found = [(continuous if not table.levels[f] else discrete)(table, rows, f) for f in range(len(table.columns))]
+    nominal = against_rest if table.one_against_rest else discrete
+    found = [(nominal if table.levels[f] else continuous)(table, rows, f) for f in range(len(table.columns))]
     many = [levels >= 0.3 * table.size for levels in table.levels]
     averaged = [t.gain for t, wide in zip(found, many, strict=True) if t and (not wide or all(many))]
     if not averaged:

@@ -144,6 +144,7 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
         numbers(),
     ),
     "c4.5": lambda: tree("C45Classifier", *penguins()),
+    "one against the rest": lambda: tree("C45Classifier", *penguins(), categorical_split="binary", pruning=None),
     "root alone": lambda: tree(MEANS, numbers(), np.ones(120)),
     "forest": lambda: forest("RandomForestClassifier", numbers(), labels([0, 1, 2]), max_depth=5, oob_score=True),
     "forest of categories": lambda: forest(

@@ -15,7 +15,7 @@ import pytest
 import gputree.backends.cuda
 from benchmarks import gpu, gpu_fits, gpu_kernels, gpu_tools
 from benchmarks.gpu_checks import recount
-from benchmarks.gpu_kernels import MODEL, Load
+from benchmarks.gpu_model import MODEL, Load
 from benchmarks.gpu_tables import Generated
 from benchmarks.gpu_tools import Budget, Clock, Lab, LeftOut, Mismatch, PeakMemory, alternate, same
 from gputree.backends.cuda import Cuda

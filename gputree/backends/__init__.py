@@ -6,8 +6,11 @@ import importlib
 import importlib.util
 import os
 import re
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from typing import Any
 
+from gputree.backends.arrays import device_number, on_device, to_host
 from gputree.backends.protocol import Backend
 
 DEVICES = ("auto", "cpu", "numpy", "jit", "cuda")
@@ -107,6 +110,21 @@ def choose_or_cpu(device: str, work: int, near: int | None = None, n_jobs: int |
         return choose(device, work, near, n_jobs)
     except RuntimeError:
         return choose("cpu", work, None, n_jobs)
+
+
+def any_missing(X: Any) -> bool:
+    """Whether a table holds missing values, asked where it lies, or on the host where that cannot be.
+
+    X f4/f8 (n, F), dense or sparse.
+    """
+    from gputree.backends.oracle import Oracle
+
+    if on_device(X):
+        from gputree.backends.cuda import open_cuda
+
+        with suppress(RuntimeError), closing(open_cuda(f"cuda:{device_number(X)}")) as backend:
+            return backend.any_missing(X)
+    return Oracle().any_missing(to_host(X))
 
 
 def report() -> list[Availability]:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.backends.arrays import to_host
 from gputree.backends.gpu import codes, rows, spread, walk
 from gputree.backends.gpu.codes import DeviceCodes
 from gputree.backends.gpu.driver import Driver
@@ -85,6 +84,11 @@ class Cuda:
                     remedy = "fit on device='cpu', or with max_bins='auto'"
                     raise DeviceError(f"max_bins=None: {values}, and CUDA tells {MAX_CODES:,} apart; {remedy}")
         return tuple(found)
+
+    def any_missing(self, X: Any) -> bool:
+        """Count what is missing."""
+        with self.driver.use():
+            return codes.any_missing(self.driver, X)
 
     def encode(self, X: Any, cuts: tuple[Cuts, ...]) -> DeviceCodes:
         """Codes of every column."""
@@ -191,11 +195,9 @@ class Cuda:
             return walk.apply(self.driver, forest, X)
 
     def predict(self, forest: Forest, X: Any, share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Sums of leaf values; a forest that spreads is walked on the host."""
-        if share is not None:
-            return Oracle().predict(forest, to_host(X), share)
+        """Sums of leaf values."""
         with self.driver.use():
-            return walk.predict(self.driver, forest, X)
+            return walk.predict(self.driver, forest, X, share)
 
 
 def candidates(tests: list[NDArray[Any]], lookups: list[Any], shape: tuple[int, int]) -> Candidates:

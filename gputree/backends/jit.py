@@ -383,7 +383,7 @@ class Jit(Oracle):
             if share is None:
                 run.add_values(tests, roots, value, block_of(X, rows), total[rows])
             else:
-                run.add_shares((tests, links), roots, value, block_of(X, rows), total[rows])
+                run.add_shares((tests, links, forest.max_depth), roots, value, block_of(X, rows), total[rows])
 
         self.each(work, row_blocks(X))
         return total

@@ -85,8 +85,13 @@ class Nodes:
     def judged(
         self, slot: NDArray[np.int64], gain: NDArray[np.float64], info: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Scores on their grid of tests of these gains and information, COUNTED where a split says too little."""
+        """Scores on their grid of tests of these gains and information, COUNTED where a split says too little.
+
+        Beside cuts whose gain pays, all gains are on their grid, so that tests that part rows alike are equals.
+        """
         criterion, whole, least = self.search.criterion, self.whole[slot], self.search.limits.min_info
+        if self.search.cuts is not None:
+            gain = grid(gain, self.layout.cancelling(criterion, self.slots.stats, gain=True)[slot])
         if self.aside is not None:
             info = info + self.aside[slot]
         score = grid(criterion.final(gain, info, whole), self.scale[slot])

@@ -24,7 +24,7 @@ from gputree.backends.walk import walk
 from gputree.core.bags import Bags, listed
 from gputree.core.criteria import Criterion
 from gputree.core.forest import SPREAD, Forest, Test, ranges
-from gputree.core.routes import Parts, leaf_parts
+from gputree.core.routes import Parts, from_left, leaf_parts
 from gputree.core.schema import Book, Cuts, Kind, category_cuts, numeric_cuts
 from gputree.core.splits import TEST, Candidates, Growth, Search, Slots, Splits
 from gputree.core.summary import order_free_sums
@@ -106,6 +106,10 @@ class Oracle:
                 else:
                     cuts.append(numeric_cuts(column, weight, spec.max_codes))
         return tuple(cuts)
+
+    def any_missing(self, X: NDArray[Any]) -> bool:
+        """Look at all cells; those that a sparse table does not hold are 0."""
+        return bool(np.isnan(X if isinstance(X, np.ndarray) else X.data).any())
 
     def encode(self, X: NDArray[Any], cuts: tuple[Cuts, ...]) -> Codes:
         """Codes of every column."""
@@ -278,9 +282,10 @@ class Oracle:
             for leaves in self.apply(forest, X).T:
                 total += forest.value[leaves]
             return total
+        place = from_left(forest)
         for first, block in row_blocks(X):
             for root in forest.roots:
-                for at in leaf_parts(forest, Parts.whole(block.shape[0], int(root)), block, share):
+                for at in leaf_parts(forest, Parts.whole(block.shape[0], int(root)), block, share, place):
                     np.add.at(total, first + at.row, at.weight[:, None] * forest.value[at.node])
         return total
 

@@ -103,8 +103,9 @@ def require_known(name: str, search: Search) -> None:
     plain = search.missing is Missing.BRANCH and limits.min_info <= 0 and limits.heavy is None
     plain &= Scan.ONE_AGAINST_REST not in scans
     like = search.missing is Missing.SPREAD and limits.monotone is None and limits.min_rows <= 1
-    counts = search.criterion.needs is TargetKind.COUNTS and not search.criterion.two_branches
-    if not (plain if search.cuts is None else like and counts and scans <= {Scan.CUTS, Scan.BRANCHES}):
+    like &= search.criterion.needs is TargetKind.COUNTS and not search.criterion.two_branches
+    like &= scans <= {Scan.CUTS, Scan.BRANCHES, Scan.ONE_AGAINST_REST}
+    if not (plain if search.cuts is None else like):
         raise DeviceError(
             f"device={name!r} does not know this mixture of C4.5's rules with others; use device='numpy', or 'auto', "
             "which takes it"
@@ -125,6 +126,9 @@ class Backend(Protocol):
 
     def edges(self, X: NDArray[Any], spec: CodeSpec, weight: NDArray[np.int64] | None) -> tuple[Cuts, ...]:
         """X f4/f8 (n, F), dense or sparse, NaN = missing; weight i8 (n,) or None -> the codes of every column."""
+
+    def any_missing(self, X: NDArray[Any]) -> bool:
+        """Whether X f4/f8 (n, F), dense or sparse, holds NaN."""
 
     def encode(self, X: NDArray[Any], cuts: tuple[Cuts, ...]) -> Codes:
         """X f4/f8 (n, F) -> u1 or u2 codes by feature."""
@@ -188,6 +192,5 @@ class Backend(Protocol):
         """Sum of the leaf values of all trees, added in order, f8 (n, O').
 
         A forest that spreads needs ``share`` f8 (N,), see `core.routes.branch_shares`: the values of the leaves that a
-        row falls into are added in order of their numbers, each times the share of the row, the product of those on
-        the way.
+        row falls into are added from left to right, each times the share of the row, the product of those on the way.
         """

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from gputree.backends.cells import Cells
 from gputree.backends.nodes import Found, Lookup, Nodes, Segments, blank, first_best, pair_gains
-from gputree.backends.rest import scan_rest
 from gputree.core.forest import Test
 from gputree.core.keys import Stream, draw, unit
 from gputree.core.scores import gains_segmented, grid
@@ -335,3 +334,19 @@ def drawn_values(cells: Cells, slot: NDArray[np.int64], slots: Slots) -> NDArray
     """A number in [0, 1) for every category of a node, drawn from the node's key."""
     index = cells.feature[cells.seg].astype(np.uint64) << np.uint64(16) | cells.code.astype(np.uint64)
     return unit(draw(slots.key[slot[cells.seg]], Stream.CATEGORY, index))
+
+
+def scan_rest(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[Found, Lookup]:
+    """One category of every segment against the others that the node met and missing values: branch 0 against 1."""
+    numbered = replace(cells, pairs=np.arange(slot.size))
+    has_missing, nothing = cells.code[cells.ptr[:-1]] == 0, np.zeros((cells.stats.shape[0], slot.size), np.int64)
+    each = CutScan(numbered, slot, nodes, cells.stats, nothing, has_missing, None, None)  # every cell is a left side
+    several = np.diff(cells.ptr) > 1
+    found = each.best(np.flatnonzero((cells.code > 0) & several[cells.seg]), nothing, 1, 0.0)
+    alone = np.zeros(slot.size, np.int64)
+    alone[found.pair] = found.cut
+    listed = np.flatnonzero((cells.code > 0) & (alone > 0)[cells.seg])
+    seg, code = cells.seg[listed], cells.code[listed]
+    lookup = cells.pairs[seg], code, (code != alone[seg]).astype(np.int64)
+    kind, cut = np.full_like(found.kind, Test.LOOKUP), np.zeros_like(found.cut)
+    return replace(found, pair=cells.pairs[found.pair], kind=kind, cut=cut), lookup

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.forest import NO_NODE, Forest, Test, ranges
+from gputree.core.forest import NO_NODE, SPREAD, Forest, Test, ranges
 
 DEEPEST = 4096  # levels that sums are taken over: each costs some array operations, however few its nodes are
 
@@ -137,3 +137,9 @@ def known_branches(forest: Forest) -> NDArray[np.bool_]:
     known[forest.first_child[owner] + forest.lookup_branch] = True
     known[forest.first_child[np.flatnonzero(forest.low == np.inf)] + 1] = False
     return known
+
+
+def against_rest(forest: Forest) -> NDArray[np.bool_]:
+    """Tests of one category against all others, met or not, that spread missing values, bool (N,)."""
+    alone: NDArray[np.bool_] = (forest.kind == Test.LOOKUP) & (forest.missing == SPREAD) & (forest.unseen == 1)
+    return alone

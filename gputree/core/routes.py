@@ -179,8 +179,10 @@ def shares(weight: NDArray[np.int64], count: NDArray[np.int64], known: NDArray[n
     return share
 
 
-def leaf_parts(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.float64]) -> Iterator[Parts]:
-    """The leaves and other nodes that rows end in, in order of row and node, with their shares; some rows at a time.
+def leaf_parts(
+    forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.float64], place: NDArray[np.int64] | None = None
+) -> Iterator[Parts]:
+    """The leaves and other nodes that rows end in with their shares, by row, from left to right; some rows at a time.
 
     Parameters
     ----------
@@ -191,6 +193,8 @@ def leaf_parts(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.flo
     share : f8 array (N,)
         As of `branch_shares`. The share of a leaf is the product of the shares of the branches that lead there and
         that more than this one took.
+    place : i8 array (N,), optional
+        As of `from_left`.
 
     Examples
     --------
@@ -204,7 +208,7 @@ def leaf_parts(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.flo
     ...     print(part.row, part.node, part.weight)
     [0 1 1] [2 1 2] [1.   0.75 0.25]
     """
-    todo = [at]
+    todo, place = [at], from_left(forest) if place is None else place
     while todo:
         some = todo.pop()
         found = in_leaves(forest, some, X, share)
@@ -212,16 +216,38 @@ def leaf_parts(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.flo
             half = len(some) // 2
             todo += [some.take(slice(half, None)), some.take(slice(half))]
         else:
-            yield found
+            yield found.take(np.lexsort((place[found.node], found.row)))
 
 
 def in_leaves(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.float64]) -> Parts | None:
-    """Parts where rows end, in order of row and node; None where several rows have more than `MOST_PARTS`."""
+    """Parts where rows end; None where several rows have more than `MOST_PARTS`."""
     n_rows, found, size = len(at), [at.take(slice(0))], 0
     for level, ends in levels(forest, at, X, by_shares(share)):
         found.append(level.take(ends))
         size += len(found[-1])
         if n_rows > 1 and size + len(level) > MOST_PARTS:
             return None
-    parts = Parts.joined(found)
-    return parts.take(np.lexsort((parts.node, parts.row)))
+    return Parts.joined(found)
+
+
+def from_left(forest: Forest) -> NDArray[np.int64]:
+    """Place of every node in its tree, i8 (N,): a node comes before its branches, and these from left to right.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from gputree import DecisionTreeClassifier
+    >>> forest = DecisionTreeClassifier(max_leaf_nodes=4).fit(*load_iris(return_X_y=True)).forest_
+    >>> forest.first_child.tolist(), from_left(forest).tolist()
+    ([1, -1, 3, 5, -1, -1, -1], [0, 1, 2, 3, 6, 4, 5])
+    """
+    order = np.argsort(forest.depth, kind="stable")
+    levels = np.split(order, np.searchsorted(forest.depth[order], np.arange(1, forest.max_depth + 1)))[1:]
+    size = np.ones(forest.n_nodes, np.int64)
+    for level in levels[::-1]:
+        np.add.at(size, forest.parent[level], size[level])
+    before, place = np.cumsum(size) - size, np.zeros(forest.n_nodes, np.int64)
+    for level in levels:
+        above = forest.parent[level]
+        place[level] = place[above] + 1 + before[level] - before[forest.first_child[above]]
+    return place

@@ -97,8 +97,7 @@ class Plan:
     def mark(self, splits: Splits, stats: NDArray[np.int64], first: NDArray[Any], n_nodes: int) -> None:
         """Record tests and where their children (C, children) begin."""
         marked = tests(splits, self.target.layout.weight(stats), first, n_nodes)
-        away = self.recipe.elsewhere
-        self.forest.mark(marked if away is None else elsewhere(marked, away))
+        self.forest.mark(elsewhere(marked, self.recipe.elsewhere, self.recipe.others))
 
     def bounds(
         self, splits: Splits, stats: NDArray[np.int64], parent: NDArray[Any], branch: NDArray[Any], first: NDArray[Any]
@@ -294,14 +293,13 @@ def tests(splits: Splits, weight: NDArray[np.int64], first: NDArray[Any], n_node
     )
 
 
-def elsewhere(marked: Marked, branch: int) -> Marked:
-    """The same tests, which send the values that they have no branch for to STAY or SPREAD."""
-    away = np.uint16(branch)
-    return replace(
-        marked,
-        missing=np.where(marked.met_missing == 1, marked.missing, away),
-        unseen=np.where(marked.kind == Test.LOOKUP, away, marked.unseen),
-    )
+def elsewhere(marked: Marked, missing: int | None, others: int | None) -> Marked:
+    """The same tests with other branches for missing values and categories that they did not meet, None: as it is."""
+    if missing is not None:
+        marked = replace(marked, missing=np.where(marked.met_missing == 1, marked.missing, np.uint16(missing)))
+    if others is not None:
+        marked = replace(marked, unseen=np.where(marked.kind == Test.LOOKUP, np.uint16(others), marked.unseen))
+    return marked
 
 
 def heaviest(weight: NDArray[np.int64], n_branches: NDArray[Any], first: NDArray[Any]) -> NDArray[np.int64]:

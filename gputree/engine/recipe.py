@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from gputree.core.forest import SPREAD, STAY
-from gputree.core.splits import Gate, Missing, Search, Stop
+from gputree.core.splits import Gate, Missing, Scan, Search, Stop
 from gputree.engine.judge import Judge
 from gputree.engine.sampling import FeatureDraws, Sampler
 
@@ -42,6 +42,12 @@ class Recipe:
     def elsewhere(self) -> int | None:
         """Where a test sends the values that it has no branch for, None for the child of larger weight."""
         return SPREAD if self.search.missing is Missing.SPREAD else STAY if self.stay else None
+
+    @property
+    def others(self) -> int | None:
+        """Where a test of categories sends those that its node did not meet: they are not the one that stands alone."""
+        rest = any(generator.scan is Scan.ONE_AGAINST_REST for generator in self.search.generators)
+        return 1 if rest else self.elsewhere
 
     @property
     def plain(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.families import Family, known_branches
+from gputree.core.families import Family, against_rest, known_branches
 from gputree.core.forest import SPREAD, STAY, Forest, Test
 from gputree.core.schema import MAX_CODES, Feature, Kind, Schema
 from gputree.core.target import Layout
@@ -246,7 +246,8 @@ def check_branches(forest: Forest, layout: Layout, family: Family) -> None:
     )
     heaviest = family.largest(np.where(known, weight, -1))
     unseen = forest.unseen[inner]
-    fits = (unseen == heaviest) | (unseen == family.largest(rows)) | np.isin(unseen, (SPREAD, STAY))
+    free = np.isin(unseen, (SPREAD, STAY)) | against_rest(forest)[inner]
+    fits = (unseen == heaviest) | (unseen == family.largest(rows)) | free
     expect(fits.all(), "unseen is not the child of larger weight")
 
 

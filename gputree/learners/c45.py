@@ -9,12 +9,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import column_or_1d
 
-from gputree.backends.arrays import to_host
+from gputree.backends import any_missing
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Cuts, Kind, Schema
@@ -95,8 +94,8 @@ class C45Classifier(ClassifierTree):
     random_state : int, RandomState or None
         Seed of the choice of these rows; None is 0. Nothing else is drawn.
     categorical_split : {"multiway", "binary"}, default="multiway"
-        "binary": of a column of categories, the best of them against all others (the option ``-B`` of J48); the column
-        may be tested again below. NumPy alone grows such trees.
+        "binary": of a column of categories, the best of them against all others, met in the fit or not (the option
+        ``-B`` of J48); the column may be tested again below.
     constants : {"j48", "c4.5"}, default="j48"
         Numbers of Weka's J48, or of C4.5 release 8 where these differ: J48 compares weights with a tolerance and takes
         no test that gains nothing. (C4.5 holds numbers in 32 bits, which is not imitated.)
@@ -106,7 +105,8 @@ class C45Classifier(ClassifierTree):
         The same names, meanings and defaults. Of columns with more than `max_bins` codes the threshold is the edge of a
         code.
     unknown : {"spread", "error"}, default="spread"
-        What a prediction does with a value that is none of the categories: as with a missing one, or raise.
+        What a prediction does with a value that is none of the categories: as with a missing one, or raise. To a
+        "binary" test it is one of the others.
 
     Attributes
     ----------
@@ -197,10 +197,6 @@ class C45Classifier(ClassifierTree):
         self.device = device
         self.verbose = verbose
 
-    def _cells(self, rows: Rows) -> int:
-        """No work at all where NumPy is the backend that can do it."""
-        return 0 if self.categorical_split == "binary" else super()._cells(rows)
-
     def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int32]:
         """Class numbers (n, 1)."""
         if getattr(y, "shape", ())[1:] == (1,):
@@ -224,8 +220,7 @@ class C45Classifier(ClassifierTree):
 
     def _weighed(self, rows: Rows) -> Rows:
         """Weights that can be parted, where a value is missing."""
-        host = to_host(rows.X)  # what is missing must tell the same wherever the table lies
-        if not np.isnan(host.data if issparse(host) else host).any():
+        if not any_missing(rows.X):
             return rows
         target = refined(rows.target, rows.total_weight)
         finer = rows.target.weights.unit / target.weights.unit  # a power of two

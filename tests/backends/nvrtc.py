@@ -56,6 +56,7 @@ BUDGETS = {
     },
     "encode": {
         "all_rows": Budget(256, 5),
+        "count_missing": Budget(256, 5),
         "encode_bytes": Budget(256, 5, shared=4 * 255 * 8),  # 255 keys of 4 features
         "encode_wide": Budget(256, 5),
         "put_labels": Budget(256, 5),
@@ -70,6 +71,7 @@ BUDGETS = {
     },
     "known": {
         "search_groups": Budget(128, 5),
+        "search_rest": Budget(128, 5),
         "search_ruled": Budget(128, 3),
     },
     "lookup": {
@@ -84,6 +86,7 @@ BUDGETS = {
     "predict": {
         "apply_forest": Budget(256, 5),
         "predict_forest": Budget(256, 5),
+        "predict_shares": Budget(128, 8),
     },
     "search": {
         "best_of_slots": Budget(128, 10),

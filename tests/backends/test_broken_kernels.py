@@ -25,14 +25,17 @@ from gputree.core.bags import strata
 from gputree.core.criteria import CRITERIA
 from gputree.core.forest import SPREAD, STAY, Forest
 from gputree.core.keys import root_keys
+from gputree.core.routes import branch_shares
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.splits import (
     MULTIWAY,
+    ONE_AGAINST_REST,
     RANDOM,
     RANDOM_SUBSET,
     SUBSET,
     THRESHOLD,
     CutRule,
+    Generator,
     Limits,
     Missing,
     Search,
@@ -41,6 +44,8 @@ from gputree.core.splits import (
 )
 from gputree.core.target import counting_rows
 from tests.backends.conftest import Case, PlainTest, Rows, record
+from tests.backends.test_spread import spreading
+from tests.backends.test_spread import table as missing_table
 from tests.emulator.driver import Emulator, Properties
 from tests.emulator.errors import KernelError
 
@@ -164,6 +169,7 @@ def known(
     criterion: str = "gain_ratio",
     rule: tuple[float, ...] = (1.0, 0.1, 2.0, 25.0, 0.0, 1e-5),
     least: float = 2.0,
+    categories: Generator = MULTIWAY,
     **limits: Any,
 ) -> Search:
     """A search of known rows alone; weights of the rule (but its share) and ``least`` in cases."""
@@ -171,7 +177,7 @@ def known(
     unit, share, low, high, slack, gap = rule
     cuts = CutRule(unit * one, share, low * one, high * one, slack * one, gap)
     given = Limits(min_weight=int(least * one), **{"heavy": 2, **limits})
-    return Search((THRESHOLD, MULTIWAY), CRITERIA[criterion], given, Missing.SPREAD, cuts)
+    return Search((THRESHOLD, categories), CRITERIA[criterion], given, Missing.SPREAD, cuts)
 
 
 def spread(backend: Backend, case: Case, searches: tuple[Search, ...] = (), steps: int = 3, trees: int = 2) -> Told:
@@ -237,6 +243,21 @@ def walked(backend: Backend) -> Told:
     rng = np.random.default_rng(7)
     X = np.column_stack([rng.choice([-2.0, -1.0, 0.0, 1.0, np.nan], 300), rng.choice([-1.0, 0, 1, 2, 3, np.nan], 300)])
     return [backend.apply(forest, X), backend.predict(forest, X)]
+
+
+def parted(backend: Backend) -> Told:
+    """The sums of five trees, most of whose tests spread the rows that they do not know."""
+    forest, weight = spreading(3, 5)
+    X = missing_table(np.random.default_rng(7), 300)
+    return [backend.predict(forest, X, branch_shares(forest, weight))]
+
+
+def looked_for(backend: Backend) -> Told:
+    """Whether a value of the last column alone is missing, of a column between, and of none."""
+    X = np.ones((300, 5), np.float32)
+    last, inner = X.copy(), X.copy()
+    last[299, 4] = inner[7, 2] = np.nan
+    return [np.array([backend.any_missing(x) for x in (last, inner, X)])]
 
 
 FAR = 1 << 30
@@ -325,6 +346,8 @@ SCENARIOS: dict[str, Callable[[Backend], Told]] = {
     "bags of numbers": partial(bagged, case=Case(SMALL, NEGATIVE, criterion="squared_error")),
     "coded": coded,
     "walked": walked,
+    "walked in shares": parted,
+    "looked for": looked_for,
     "far": far,
     "branches": partial(
         grown,
@@ -389,6 +412,21 @@ SCENARIOS: dict[str, Callable[[Backend], Told]] = {
     "known groups of many": partial(spread, case=GROUPS, searches=(known(GROUPS),), steps=0, trees=40),
     "known and declared": partial(
         spread, case=DECLARED, searches=(known(DECLARED), known(DECLARED, least_met=1, heavy=1, min_info=0.0)), steps=2
+    ),
+    "known one": partial(
+        spread,
+        case=GROUPS,
+        searches=(
+            known(GROUPS, categories=ONE_AGAINST_REST),
+            known(GROUPS, "entropy", categories=ONE_AGAINST_REST, least=200.0),
+            known(GROUPS, "entropy", categories=ONE_AGAINST_REST, least=700.0),
+            known(GROUPS, categories=ONE_AGAINST_REST, min_info=0.8),
+        ),
+        steps=1,
+    ),
+    "known one of many": partial(spread, case=TAGGED, searches=(known(TAGGED, categories=ONE_AGAINST_REST),), steps=2),
+    "known one of two outputs": partial(
+        spread, case=PAIR, searches=(known(PAIR, "entropy", categories=ONE_AGAINST_REST),), steps=1
     ),
     "known tags": partial(spread, case=TAGGED, searches=(known(TAGGED), known(TAGGED, "entropy", heavy=60)), steps=1),
     "known heavy tags": partial(
@@ -493,6 +531,13 @@ ENCODE: dict[str, Edit] = {
     ),
     "tile behind the rows": ("coded", BOUNDS, "min(begin + GT_TILE, n_block)", "begin + GT_TILE"),
     "labels of other rows": ("wide", RESULT, "labels[i % n]", "labels[i / groups]"),
+    "known values are missing": ("looked for", RESULT, "mine += x != x;", "mine += x == x;"),
+    "missing in the first column alone": (
+        "looked for",
+        RESULT,
+        "i / columns * row_step + i % columns * column_step",
+        "i / columns * row_step",
+    ),
 }
 PARTITION: dict[str, Edit] = {
     "no __syncwarp behind zeros": ("labels", UNORDERED, "__syncwarp();  // totals are 0", ""),
@@ -506,16 +551,29 @@ PARTITION: dict[str, Edit] = {
 }
 PREDICT: dict[str, Edit] = {
     "unseen ignored": ("walked", RESULT, "lookup_branch[low] : at.unseen", "lookup_branch[low] : 0"),
-    "missing as unseen": ("walked", RESULT, "branch = at.missing;", "branch = at.unseen;"),
-    "nothing stays": ("walked", ANY, "if (branch == GT_STAY) return node;", ""),
+    "missing as unseen": ("walked", RESULT, "return at.missing;", "return at.unseen;"),
+    "nothing stays": ("walked", ANY, "*end < GT_STAY;", "*end < GT_STAY || nodes[node].kind != GT_LEAF;"),
     "the threshold goes right": ("walked", RESULT, "!(x <= at.low)", "!(x < at.low)"),
     "search behind the category": ("walked", RESULT, "lookup_code[middle] < x + 1.0", "lookup_code[middle] <= x + 1.0"),
-    "last tree first": ("walked", RESULT, "int tree = 0; tree < T; ++tree", "int tree = T - 1; tree >= 0; --tree"),
+    "last tree first": (
+        "walked",
+        RESULT,
+        "int tree = 0; tree < T; ++tree) {\n            int end;",
+        "int tree = T - 1; tree >= 0; --tree) {\n            int end;",
+    ),
+    "whole leaves": ("walked in shares", RESULT, "+= own * value", "+= value"),
+    "shares of the branch alone": ("walked in shares", RESULT, "? top.own * share[top.next]", "? share[top.next]"),
+    "last child left out": ("walked in shares", RESULT, "first + n_children[node]}", "first + n_children[node] - 1}"),
+    "last trees of shares left out": ("walked in shares", RESULT, "{1.0, roots[tree],", "{1.0, roots[tree] + 1,"),
+    "forks of one thread": ("walked in shares", ANY, "* GT_THREADS + GT_THREAD];", "* GT_THREADS];"),
 }
 LOOKUP: dict[str, Edit] = {
     "categories of one thread": ("categories", RESULT, "met += __syncthreads_count(x == x)", "met += x == x"),
     "ties of categories reversed": ("equal categories", RESULT, "== x && q < i)", "== x && q > i)"),
     "the cut goes right": ("categories", RESULT, "r + !missing > chosen", "r + !missing >= chosen"),
+    "others stand alone": ("known one", RESULT, "c != chosen[t].rank", "c == chosen[t].rank"),
+    "missing is listed": ("known one", ANY, "c != GT_MISSING && view.weight", "view.weight"),
+    "unmet are listed": ("known one", RESULT, "c != GT_MISSING && view.weight(i, sizes[0]) > 0)", "c != GT_MISSING)"),
 }
 SEARCH: dict[str, Edit] = {
     "weight of the wrong lane": ("labels", RESULT, "(GT_EVERYONE, weight, 31)", "(GT_EVERYONE, weight, 30)"),
@@ -525,7 +583,6 @@ SEARCH: dict[str, Edit] = {
         "best.score && rank < best.rank);\n            if",
         "best.score);\n            if",
     ),
-    "last of equals in a warp": ("equals", RESULT, "(score == best.score && rank <", "(score == best.score && rank >"),
     "missing to the left first": ("equals", RESULT, "GT_RIGHT = 0, GT_ALONE = 1,", "GT_RIGHT = 3, GT_ALONE = 1,"),
     "last feature in a lane": ("equals", RESULT, "mine.feature < feature", "mine.feature > feature"),
     "last feature in a warp": ("equals", RESULT, "other_feature < feature", "other_feature > feature"),
@@ -596,6 +653,7 @@ SPREADING: dict[str, Edit] = {
     "whole weights put down": ("spread", RESULT, "weights[at] = share", "weights[at] = weight"),
 }
 CUTS_IN_SEARCH: dict[str, Edit] = {
+    "last of equals in a warp": ("equals", RESULT, "(score == best.score && rank <", "(score == best.score && rank >"),
     "carry lost between chunks": ("labels", RESULT, "begun && GT_LANE == 31 ? carry[channel] : 0", "0"),
     "carry never begun": ("labels", NEW, "begun && GT_LANE == 31", "GT_LANE == 31"),
     "upper bound ignored": ("monotone", RESULT, "&& most <= upper", ""),
@@ -610,6 +668,12 @@ CUTS_IN_SEARCH: dict[str, Edit] = {
     "missing rows set aside": ("labels", RESULT, "(APART && away ?", "(i >= 0 && view.code_at(0) == 0 ?"),
 }
 CUTS_IN_KNOWN: dict[str, Edit] = {
+    "last of equals in a warp": (
+        "known twins in a warp",
+        RESULT,
+        "(score == best.score && rank <",
+        "(score == best.score && rank >",
+    ),
     "carry lost between chunks": ("known cuts", RESULT, "begun && GT_LANE == 31 ? carry[channel] : 0", "0"),
     "carry never begun": ("known cuts", NEW, "begun && GT_LANE == 31", "GT_LANE == 31"),
     "missing rows not set aside": ("known cuts", RESULT, "(APART && away ? view.get(channel, 0) : 0)", "0"),
@@ -630,7 +694,7 @@ KNOWN: dict[str, Edit] = {
     "floor above the ceiling": ("known ends", RESULT, "own <= least ? least :", "own < least ? least :"),
     "slack added": ("known cuts", RESULT, "most) - slack", "most) + slack"),
     "missing rows in classes": ("known groups", RESULT, "missing ? view.get(channel, 0) : 0", "0"),
-    "no information of missing rows": ("known cuts", RESULT, "info += aside;", ""),
+    "no information of missing rows": ("known cuts", RESULT, "info += aside, ", ""),
     "least information of a case": ("known cuts", RESULT, "info > min_info * whole)", "info > min_info)"),
     "known rows' information": ("known cuts", RESULT, "!(gt_info(whole, whole) - info", "!(info"),
     "too little information taken": ("known cuts", RESULT, "return small ?", "return false ?"),
@@ -690,13 +754,12 @@ KNOWN: dict[str, Edit] = {
         "cut.score[0] > best.score))",
         "cut.score[0] >= best.score))",
     ),
-    "last of equals in a warp": (
-        "known twins in a warp",
+    "weight of another lane's cut": (
+        "known cuts",
         RESULT,
-        "score == best.score && rank <",
-        "score == best.score && rank >",
+        "heavy = __shfl_sync(GT_EVERYONE, heavy, best.rank & 31);",
+        "",
     ),
-    "weight of another lane's cut": ("known cuts", RESULT, "best.rank = rank, heavy = weight;", "best.rank = rank;"),
     "weight of no cut": ("known cuts", RESULT, "best.rank = i, heavy = cut.weight[0];", "best.rank = i;"),
     "a bit a try, not a case": ("known cuts", RESULT, "rule.unit * gt_log2", "gt_log2"),
     "cuts are paid for": ("known cuts", RESULT, "best.gain - rule.unit", "best.gain + rule.unit"),
@@ -715,9 +778,19 @@ KNOWN: dict[str, Edit] = {
     ),
     "information of cuts not asked": ("known cuts", RESULT, "N), rule.min_info)", "N), 0.0)"),
     "gains used up": ("known cuts", RESULT, "if (!(best.gain > 0.0)) best.rank = -1;", ""),
-    "missing rows of cuts stay": ("known cuts", RESULT, "known.missing ? GT_SPREAD : GT_NOT_MET, 2", "GT_NOT_MET, 2"),
+    "missing rows of cuts stay": (
+        "known cuts",
+        RESULT,
+        "GT_TEST, 0, known.missing ? GT_SPREAD : GT_NOT_MET, 2",
+        "GT_TEST, 0, GT_NOT_MET, 2",
+    ),
     "carries of one warp": ("known cuts", ANY, "carries + GT_WARP * n_channels", "carries"),
-    "owns of one warp": ("known cuts", ANY, "owns + GT_WARP * outputs);\n        GtBest", "owns);\n        GtBest"),
+    "owns of one warp": (
+        "known cuts",
+        ANY,
+        "owns + GT_WARP * outputs);\n        GtBest found = {0.0, 0.0, 0.0, f, GT_TEST",
+        "owns);\n        GtBest found = {0.0, 0.0, 0.0, f, GT_TEST",
+    ),
     "owns of one warp of groups": (
         "known groups",
         ANY,
@@ -771,6 +844,27 @@ KNOWN: dict[str, Edit] = {
         RESULT,
         "known.missing ? GT_SPREAD : GT_NOT_MET, (int)count",
         "GT_NOT_MET, (int)count",
+    ),
+    "light categories": ("known one", RESULT, "w < min_weight || rest < min_weight", "rest < min_weight"),
+    "light others": ("known one", RESULT, "w < min_weight || rest < min_weight", "w < min_weight"),
+    "missing is one": ("known one", RESULT, "view.code_at(i) == GT_MISSING ? 0 : view.weight", "view.weight"),
+    "missing are others": ("known one", RESULT, "rest = slot.weight - w;", "rest = (gt_i64)known.whole - w;"),
+    "others are one": ("known one", RESULT, "gt_term(X - x, n[1], X, N)", "gt_term(x, n[1], X, N)"),
+    "value of one": ("known one", RESULT, "gt_branch(fold[1], n[1], N)", "gt_branch(fold[1], n[0], N)"),
+    "own value of one added": ("known one", RESULT, "gain += more - slot.own[o]", "gain += more + slot.own[o]"),
+    "information of one": ("known one", RESULT, "info + gt_info(n[1], N), min_info)", "info, min_info)"),
+    "information of one not asked": ("known one", RESULT, "gt_info(n[1], N), min_info)", "gt_info(n[1], N), 0.0)"),
+    "missing rows of one stay": (
+        "known one",
+        RESULT,
+        "GT_LOOKUP, 0, known.missing ? GT_SPREAD : GT_NOT_MET, 2",
+        "GT_LOOKUP, 0, GT_NOT_MET, 2",
+    ),
+    "any cell is one": (
+        "known one",
+        RESULT,
+        "best.gain = gain, best.rank = i;\n    }",
+        "best.gain = gain, best.rank = 1;\n    }",
     ),
 }
 # where the text stands and which kernels are compiled with the edit

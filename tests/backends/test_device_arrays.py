@@ -60,6 +60,18 @@ def test_a_table_in_device_memory_is_not_copied_to_the_host(machine: Emulator) -
     )  # sorted columns, not the table again
 
 
+def test_missing_values_are_looked_for_on_the_device(machine: Emulator) -> None:
+    X, y = table()
+    X[5, 3] = np.nan
+    on_device = machine.xp.asarray(X)
+    before = machine.transfers.bytes_to_host
+    assert gputree.backends.any_missing(on_device)
+    assert machine.transfers.bytes_to_host - before == 8  # how many there are
+    model = gputree.C45Classifier(device="cuda", max_depth=3).fit(on_device, y)
+    assert machine.counters["count_missing"].launches == 2
+    assert model.fingerprint() == gputree.C45Classifier(device="numpy", max_depth=3).fit(X, y).fingerprint()
+
+
 def by_rows(xp: Any, X: NDArray[Any]) -> Any:
     return xp.asarray(X)
 

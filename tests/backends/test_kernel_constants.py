@@ -180,3 +180,8 @@ def test_the_record_of_a_test() -> None:
 def test_the_record_of_a_node() -> None:
     assert places(struct(kernel_text(), "GtNode")) == places(walk.NODE)
     assert struct(kernel_text(), "GtNode").itemsize == walk.NODE.itemsize
+
+
+def test_the_record_of_a_spread_row() -> None:
+    assert places(struct(kernel_text(), "GtFork")) == places(walk.FORK)
+    assert bounds("predict_shares")[0] == walk.THREADS

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 import gputree.backends.cells
 import gputree.backends.oracle
@@ -142,6 +143,20 @@ def test_edges_choose_by_distinct_values_in_large_tables(backend: Backend, disti
     assert (cuts_of(backend, x, None).edges is None) == (distinct == 255)
     assert cuts_of(backend, x[1:], None).edges is None
     assert cuts_of(backend, x, None).n_codes == 255
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_missing_value_is_found(backend: Backend, dtype: type) -> None:
+    X = np.zeros((33, 3), dtype)
+    X[0] = [np.inf, -0.0, 1e-45]
+    assert not backend.any_missing(X)
+    for row, column in ((0, 0), (32, 2), (7, 1)):
+        one = X.copy()
+        one[row, column] = np.nan
+        assert backend.any_missing(one)
+        assert backend.any_missing(csr_matrix(one))
+    assert not backend.any_missing(csr_matrix(X))
+    assert not backend.any_missing(X[:0])
 
 
 def test_encode_compares_in_float64(backend: Backend) -> None:

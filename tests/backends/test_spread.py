@@ -11,10 +11,16 @@ import pytest
 from numpy.typing import NDArray
 
 import gputree.core.routes
+from gputree.backends.cuda import Cuda
+from gputree.backends.gpu import walk
+from gputree.backends.gpu.driver import Driver
+from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import Backend
 from gputree.core.forest import SPREAD, STAY, Forest, Test
-from gputree.core.routes import Parts, branch_shares, by_cases, leaf_parts, levels, steered
+from gputree.core.routes import Parts, branch_shares, by_cases, from_left, leaf_parts, levels, steered
 from tests.backends.test_methods import random_forest
+from tests.conftest import require_compiler
+from tests.emulator.driver import Emulator
 
 
 def spreading(seed: int, trees: int) -> tuple[Forest, NDArray[np.int64]]:
@@ -44,7 +50,7 @@ def table(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
 
 
 def plain_shares(forest: Forest, weight: NDArray[np.int64], i: int, row: list[float], own: float) -> dict[int, float]:
-    """Leaf -> share."""
+    """Leaf -> share, from left to right."""
     node = forest.node(i)
     if node.is_leaf:
         return {i: own}
@@ -68,16 +74,43 @@ def plain_shares(forest: Forest, weight: NDArray[np.int64], i: int, row: list[fl
 
 @pytest.mark.parametrize("n", [0, 1, 33, 500])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_predict_adds_shares_of_leaves_in_their_order(backend: Backend, n: int, dtype: type) -> None:
+def test_predict_adds_shares_of_leaves_from_left_to_right(backend: Backend, n: int, dtype: type) -> None:
     forest, weight = spreading(3, 5)
     X = table(np.random.default_rng(1), n).astype(dtype)
     expected = np.zeros((n, 2))
     for i, row in enumerate(X.tolist()):
         for root in forest.roots.tolist():
-            for leaf, share in sorted(plain_shares(forest, weight, root, row, 1.0).items()):
+            for leaf, share in plain_shares(forest, weight, root, row, 1.0).items():
                 expected[i] += share * forest.value[leaf]
     np.testing.assert_array_equal(backend.predict(forest, X, branch_shares(forest, weight)), expected)
     assert forest.spreads
+
+
+def test_little_room_on_the_device_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A warp at a time: 300 rows in ten turns of its threads."""
+    require_compiler()
+    forest, weight = spreading(3, 5)
+    X, share = table(np.random.default_rng(1), 300), branch_shares(forest, weight)
+    monkeypatch.setattr(walk, "FORK_BYTES", 1)
+    emulator = Emulator(checked=True)
+    found = Cuda(Driver.of(emulator.xp, 0)).predict(forest, X, share)
+    assert emulator.counters["predict_shares"].launches == 1
+    np.testing.assert_array_equal(found, Oracle().predict(forest, X, share))
+
+
+def test_places_from_left_by_plain_recursion() -> None:
+    forest, _ = spreading(7, 4)
+    expected = np.zeros(forest.n_nodes, int)
+
+    def visit(node: int, place: int) -> int:
+        expected[node] = place
+        for child in forest.node(node).children:
+            place = visit(child, place + 1)
+        return place
+
+    for root in forest.roots.tolist():
+        visit(root, 0)
+    np.testing.assert_array_equal(from_left(forest), expected)
 
 
 def test_rows_in_many_parts_are_walked_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

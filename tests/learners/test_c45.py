@@ -100,15 +100,22 @@ def test_one_category_against_the_rest_by_hand() -> None:
     best = max(gains, key=lambda v: gains[v])
     assert forest.score[0] == pytest.approx(gains[best], rel=1e-9)
     codes, branch = forest.node(0).lookup
-    assert codes.tolist() == [1, 2, 3, 4]
-    assert branch.tolist() == [int(v != best) for v in range(4)]
+    assert codes.tolist() == [1, 2, 3]
+    assert branch.tolist() == [int(v != best) for v in range(3)]
+    assert forest.unseen[0] == 1
 
 
-def test_other_devices_refuse_one_against_the_rest_by_name() -> None:
-    pytest.importorskip("numba", reason="expected: without Numba")
-    X, y = frame_of("weather_nominal")
-    with pytest.raises(RuntimeError, match="device='jit' does not know this mixture"):
-        C45Classifier(categorical_split="binary", device="jit").fit(X, y)
+def test_categories_that_a_node_did_not_meet_are_among_the_others() -> None:
+    """Of 40 rows b is one class; "d" is declared and never occurs, "z" is not declared: neither is b."""
+    X = pd.DataFrame({"c": categorical([*"aabc"] * 10, list("abcd"))})
+    y = np.array([0, 0, 1, 0] * 10)
+    model = PrunedC45Classifier(categorical_split="binary").fit(X, y)
+    codes, branch = model.forest_.node(0).lookup
+    assert (codes.tolist(), branch.tolist()) == ([1, 2, 3], [1, 0, 1])
+    assert (model.forest_.missing[0], model.forest_.unseen[0]) == (SPREAD, 1)
+    found = model.predict_proba(pd.DataFrame({"c": ["a", "b", "d", "z", None]}))
+    np.testing.assert_array_equal(found, [[1, 0], [0, 1], [1, 0], [1, 0], [0.75, 0.25]])
+    assert model.forest_.n_nodes == 3
 
 
 @pytest.mark.parametrize("criterion", ["gain", "gain ratio"])
@@ -254,7 +261,7 @@ def random_table(seed: int, weighted: bool) -> tuple[pd.DataFrame, NDArray[np.in
     return pd.DataFrame(columns), y, weight
 
 
-def plain(X: pd.DataFrame, y: NDArray[np.int64], w: Any, criterion: str, m: float) -> Node:
+def plain(X: pd.DataFrame, y: NDArray[np.int64], w: Any, criterion: str, m: float, binary: bool = False) -> Node:
     columns: list[list[float | None]] = []
     levels = []
     for name in X.columns:
@@ -264,18 +271,20 @@ def plain(X: pd.DataFrame, y: NDArray[np.int64], w: Any, criterion: str, m: floa
         levels.append(len(X[name].cat.categories) if name.startswith("c") else 0)
     weight = np.ones(len(y)) if w is None else w
     size = float(weight.sum())
-    table = Table(columns, levels, y.tolist(), int(y.max()) + 1, size, m, criterion == "gain_ratio")
+    table = Table(columns, levels, y.tolist(), int(y.max()) + 1, size, m, criterion == "gain_ratio", binary)
     return c45.grow(table, [(i, float(weight[i])) for i in range(len(y))])
 
 
 @pytest.mark.parametrize("criterion", ["gain_ratio", "entropy"])
+@pytest.mark.parametrize("split", ["multiway", "binary"])
 @pytest.mark.parametrize("seed", range(60))
-def test_plain_recursion(seed: int, criterion: str) -> None:
+def test_plain_recursion(seed: int, split: str, criterion: str) -> None:
     """Mixed columns with missing cells, with weights and without: the same tests, the same weights."""
     X, y, w = random_table(seed, seed % 2 == 1)
     m = [2.0, 1.0, 3.5][seed % 3]
-    ours = list(c45.walk(as_node(C45Classifier(criterion=criterion, min_weight=m).fit(X, y, w))))
-    theirs = list(c45.walk(plain(X, y, w, criterion, m)))
+    model = C45Classifier(criterion=criterion, min_weight=m, categorical_split=split).fit(X, y, w)
+    ours = list(c45.walk(as_node(model)))
+    theirs = list(c45.walk(plain(X, y, w, criterion, m, split == "binary")))
     assert [node.test for node in ours] == [node.test for node in theirs]
     for a, b in zip(ours, theirs, strict=True):
         assert a.weights == pytest.approx(b.weights, rel=1e-6, abs=1e-9)

@@ -19,8 +19,12 @@ from gputree.backends.cpu.cuts import (
     LOW,
     MISSING,
     SCORE,
+    admissible,
     draw_point,
+    facts_of,
     folded,
+    pair_gain,
+    pair_info,
     scan_cuts,
 )
 from gputree.backends.cpu.formulas import COUNTS, POSITIVE_SUMS, TWO_BRANCHES, gt_branch, gt_info, gt_term
@@ -105,6 +109,52 @@ def search_branches(job: Job, node: Node, feature: int, table: NDArray[int64], c
         scratch.look_code[0, i] = uint16(i + 1 if declared > 0 else scratch.code[known + i])
         scratch.look_branch[0, i] = uint16(i)
     scratch.test[0, CELLS] = listed
+
+
+@kernel
+def parts_well(job: Job, node: Node, feature: int, left: NDArray[int64], weight: int) -> bool:
+    """Whether both branches are allowed of a test that sends channels ``left`` (C,) of this weight to one."""
+    rules = job.rules
+    if min(weight, node.weight - weight) < rules.min_weight:
+        return False
+    if rules.min_rows > 1 and min(rows_of(job.layout, left), node.rows - rows_of(job.layout, left)) < rules.min_rows:
+        return False
+    return admissible(job, node, feature, left)
+
+
+@kernel
+def search_rest(job: Job, node: Node, feature: int, table: NDArray[int64], cells: int) -> None:
+    """The best category against all others and, if they have a branch, missing values: `scan.scan_rest`."""
+    scratch, rules, channels = job.scratch, job.rules, channels_of(job.layout)
+    known = 1 if scratch.code[0] == 0 else 0
+    facts, best, alone = facts_of(job.layout, node), -math.inf, int64(0)
+    if cells - (known if rules.spread else 0) < 2:
+        return
+    for i in range(known, cells):
+        left = table[scratch.place[i] * channels : (scratch.place[i] + 1) * channels]
+        weight = weight_of(job.layout, left)
+        if not parts_well(job, node, feature, left, weight):
+            continue
+        gain = pair_gain(facts, left, weight)[0]
+        score = judged(rules, node, gain, pair_info(weight, facts.weight - weight, node.N))
+        if score > best:
+            best, alone = score, scratch.code[i]
+            scratch.figures[0, GAIN] = gain
+    if alone == 0:
+        return
+    scratch.figures[0, SCORE] = best
+    if known and not rules.spread:
+        scratch.test[0, MISSING] = 1
+    list_alone(scratch, known, cells, alone)
+
+
+@kernel
+def list_alone(scratch: Scratch, known: int, cells: int, alone: int) -> None:
+    """Note a test that sends one category to branch 0 and the others that were met to branch 1."""
+    scratch.test[0, KIND], scratch.test[0, BRANCHES], scratch.test[0, CELLS] = LOOKUP, 2, cells - known
+    for i in range(known, cells):
+        scratch.look_code[0, i - known] = uint16(scratch.code[i])
+        scratch.look_branch[0, i - known] = uint16(0 if scratch.code[i] == alone else 1)
 
 
 @kernel

@@ -57,8 +57,14 @@ def pair_gain(facts: Facts, left: NDArray[int64], weight: int) -> tuple[float, f
             s = folded(s, gt_term(x, n, X, N))
             t = folded(t, gt_term(y, m, X, N))
         gain += ((0.0 + gt_branch(s, n, N)) + gt_branch(t, m, N)) - facts.parent[o]
-        info = (0.0 + gt_info(n, N)) + gt_info(m, N)
+        info = pair_info(weight, rest, N)
     return gain, gt_final(gain, info, N)
+
+
+@kernel
+def pair_info(weight: int, rest: int, N: float) -> float:
+    """Information of a test whose two branches have these weights."""
+    return (0.0 + gt_info(float64(weight), N)) + gt_info(float64(rest), N)
 
 
 @kernel

@@ -8,7 +8,7 @@ from numpy import float64, int64
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.cells import channels_of, classes_of, rows_of
-from gputree.backends.cpu.cuts import MISSING, admissible, facts_of, is_limited, note_cut, pair_gain
+from gputree.backends.cpu.cuts import MISSING, admissible, facts_of, is_limited, note_cut, pair_gain, pair_info
 from gputree.backends.cpu.formulas import gt_final, gt_info
 from gputree.backends.cpu.marks import kernel
 from gputree.backends.cpu.numbers import gt_log2, on_grid
@@ -23,6 +23,7 @@ _COUNTED = float(COUNTED)
 def judged(rules: Rules, node: Node, gain: float, info: float) -> float:
     """As `nodes.Nodes.judged`."""
     info += node.aside
+    gain = on_grid(gain, node.gain_scale) if rules.cuts.size else gain
     score = on_grid(gt_final(gain, info, node.whole), node.scale)
     small = rules.min_info > 0.0 and not gt_info(node.whole, node.whole) - info > rules.min_info * node.whole
     return _COUNTED if small else score
@@ -71,6 +72,6 @@ def scan_ruled(job: Job, node: Node, feature: int, table: NDArray[int64], cells:
     paid = on_grid(gain_of_best - rules.cuts[CASE] * gt_log2(float64(tries)), node.gain_scale)
     if paid <= 0.0:
         return int64(-1)
-    info = (0.0 + gt_info(float64(heavy), node.N)) + gt_info(float64(facts.weight - heavy), node.N)
+    info = pair_info(heavy, facts.weight - heavy, node.N)
     note_cut(scratch, judged(rules, node, paid, info), paid, found, scratch.test[0, MISSING])
     return found

@@ -10,7 +10,7 @@ from numpy import float64, int32, int64, uint64
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.arrays import copy
-from gputree.backends.cpu.categories import branch_value, search_branches, search_subsets
+from gputree.backends.cpu.categories import branch_value, search_branches, search_rest, search_subsets
 from gputree.backends.cpu.cells import (
     CUTS,
     DENSE,
@@ -46,7 +46,7 @@ from gputree.core.forest import SPREAD
 from gputree.core.splits import Scan
 
 _SPREAD = int(SPREAD)
-EVERY, SUBSETS, ONE_SUBSET = int(Scan.BRANCHES), int(Scan.SUBSETS), int(Scan.ONE_SUBSET)
+EVERY, ONE_SUBSET, REST = int(Scan.BRANCHES), int(Scan.ONE_SUBSET), int(Scan.ONE_AGAINST_REST)
 
 
 @kernel
@@ -108,6 +108,8 @@ def search_cells(job: Job, node: Node, feature: int, table: NDArray[int64], cell
         search_cuts(job, node, feature, table, cells, scan == ONE_CUT)
     elif scan == EVERY:
         search_branches(job, node, feature, table, cells)
+    elif scan == REST:
+        search_rest(job, node, feature, table, cells)
     else:
         search_subsets(job, node, feature, table, cells, scan == ONE_SUBSET)
 

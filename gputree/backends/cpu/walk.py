@@ -10,7 +10,7 @@ from numpy import float64, int32, int64, uint16, uint32
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.marks import entry, float_of, kernel
-from gputree.core.forest import SPREAD, STAY
+from gputree.core.forest import STAY
 
 BLOCK_ROWS = 1024  # that walk down a tree together, which then stays in cache
 LOOKUP_BIT = 1 << 30  # of the feature
@@ -43,6 +43,20 @@ def category_branch(tests: Tests, node: int, x: float) -> int:
     if low < stop and tests.lookup_code[low] == x + 1.0:
         return int64(tests.lookup_branch[low])
     return int64(tests.unseen[node])
+
+
+@kernel
+def row_branch(tests: Tests, at: int, x: NDArray[Any]) -> int:
+    """The branch that a row x (F,) takes at a node; STAY in a leaf."""
+    link = tests.node[at, 1]
+    if link < 0:
+        return int64(STAY)
+    v = float64(x[uint32(link & _FEATURE)])
+    if math.isnan(v):
+        return int64(tests.missing[at])
+    if link & LOOKUP_BIT:
+        return category_branch(tests, at, v)
+    return int64(not (v <= float_of(tests.node[at, 0])))
 
 
 @kernel
@@ -118,53 +132,50 @@ def add_values(
 
 @kernel
 def spread_row(
-    tests: Tests, links: tuple[NDArray[uint16], NDArray[float64]], x: NDArray[Any], queue: Any, value: Any, total: Any
+    tests: Tests, links: tuple[NDArray[uint16], NDArray[float64]], x: NDArray[Any], forks: Any, value: Any, total: Any
 ) -> None:
-    """Add the values (N, O) of the leaves that one row x (F,) falls into to its total (O,).
+    """Add the values (N, O) of the leaves that one row x (F,) falls into, from left to right, to its total (O,).
 
-    The queue (nodes, and their shares of the row) begins with a root; since nodes are numbered breadth first, leaves
-    leave it in order of their numbers. ``links`` are the numbers of children and the shares of their parents.
+    ``links`` are the numbers of children and the shares of their parents. ``forks`` are the tests on the way that
+    spread the row: the next child of each, the end of its children and its share of the row; the first stands above
+    the root.
     """
-    (node, part), (n_children, share) = queue, links
-    first, stop = int64(0), int64(1)
-    while first < stop:
-        at, own = node[first], part[first]
-        first += 1
-        link, branch = tests.node[at, 1], int64(STAY)
-        if link >= 0:
-            v = float64(x[uint32(link & _FEATURE)])
-            if math.isnan(v):
-                branch = int64(tests.missing[at])
-            elif link & LOOKUP_BIT:
-                branch = category_branch(tests, at, v)
-            else:
-                branch = int64(not (v <= float_of(tests.node[at, 0])))
+    (following, stop, whole), (n_children, share) = forks, links
+    top = int64(1)
+    while top > 0:
+        if following[top - 1] == stop[top - 1]:
+            top -= 1
+            continue
+        at = following[top - 1]
+        following[top - 1] += 1
+        own = whole[top - 1] * share[at] if top > 1 else whole[0]
+        if not own > 0.0:
+            continue
+        branch = row_branch(tests, at, x)
+        while branch < STAY:
+            at = (tests.node[at, 1] >> 32) + branch
+            branch = row_branch(tests, at, x)
         if branch == STAY:
             for o in range(value.shape[1]):
                 total[o] += own * value[at, o]
             continue
-        child, last = (link >> 32) + branch, (link >> 32) + branch + 1
-        if branch == SPREAD:
-            child, last = link >> 32, (link >> 32) + int64(n_children[at])
-        while child < last:
-            node[stop] = child
-            part[stop] = own * share[child] if branch == SPREAD else own
-            stop += int64(part[stop] > 0.0)
-            child += 1
+        following[top], whole[top] = tests.node[at, 1] >> 32, own
+        stop[top] = following[top] + int64(n_children[at])
+        top += 1
 
 
 @entry
 def add_shares(
-    given: tuple[Any, Any],
+    given: tuple[Any, Any, int],
     roots: NDArray[int32],
     value: NDArray[float64],
     X: NDArray[Any],
     total: NDArray[float64],
 ) -> None:
-    """`add_values` where tests spread rows; given are the fields of `Tests`, and the links of `spread_row`."""
-    tests, links = Tests(*given[0]), given[1]
-    queue = np.empty(value.shape[0] + 1, int64), np.empty(value.shape[0] + 1)
+    """`add_values` where tests spread rows; given are the fields of `Tests`, the links of `spread_row`, the depth."""
+    tests, links, levels = Tests(*given[0]), given[1], given[2] + 1
+    following, stop, whole = np.empty(levels, int64), np.empty(levels, int64), np.empty(levels)
     for row in range(X.shape[0]):
         for t in range(roots.size):
-            queue[0][0], queue[1][0] = roots[t], 1.0
-            spread_row(tests, links, X[row], queue, value, total[row])
+            following[0], stop[0], whole[0] = roots[t], roots[t] + 1, 1.0
+            spread_row(tests, links, X[row], (following, stop, whole), value, total[row])

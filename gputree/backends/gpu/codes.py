@@ -150,3 +150,12 @@ def columns(driver: Driver, X: Any) -> Iterator[ARRAY]:
             args = (*block.arguments, *ints(feature, count), values, *longs(n, block.first))
             driver.launch(driver.kernel("encode", "take_columns"), block.size * count, 256, args)
         yield from (values[c] for c in range(count))
+
+
+def any_missing(driver: Driver, X: Any) -> bool:
+    """Whether X f4/f8 (n, F) holds a missing value."""
+    count = driver.zeros(1, np.int64)
+    for block in row_blocks(driver, X):
+        args = (*block.arguments, *ints(X.shape[1]), count)
+        driver.launch(driver.kernel("encode", "count_missing"), block.size * X.shape[1], 256, args)
+    return bool(count.get()[0])

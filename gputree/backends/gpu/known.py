@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import astuple
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gputree.backends.gpu.driver import ARRAY, ints, longs
+from gputree.backends.gpu.driver import ints, longs
 from gputree.backends.gpu.rows import WARPS
 from gputree.backends.gpu.tables import Cells
-from gputree.core.splits import Scan
+from gputree.core.splits import Limits, Scan
 
 if TYPE_CHECKING:
     from gputree.backends.gpu.search import Searcher
@@ -18,41 +18,28 @@ if TYPE_CHECKING:
 MOST_BRANCHES = 1 << 16  # a column has fewer categories
 
 
+def most_branches(limits: Limits) -> int:
+    """Most branches of a test as kernels take it, -1 for any number."""
+    return -1 if limits.max_branches is None else min(limits.max_branches, MOST_BRANCHES)
+
+
 def search_known(searcher: Searcher, cells: Cells) -> None:
     """Write the best test of every pair that has cells in this table."""
-    rule = searcher.scans.search.cuts
-    assert rule is not None
-    least = searcher.scans.search.limits.min_info
-    given = searcher.chunk.driver.put([*astuple(rule), least], np.float64)
-    if searcher.scans.any(searcher.chunk, Scan.CUTS):
-        search_ruled(searcher, cells, given)
-    if searcher.scans.any(searcher.chunk, Scan.BRANCHES):
-        search_groups(searcher, cells, given)
-
-
-def search_ruled(searcher: Searcher, cells: Cells, rule: ARRAY) -> None:
-    """Cuts of numeric columns."""
-    driver, book = searcher.chunk.driver, searcher.chunk.shard.codes.on_device
-    layout, warps = searcher.chunk.shard.target.layout, searcher.warps()
-    weight, mean, own, cancels = searcher.terms
-    args = (
-        *(*searcher.where(cells), mean, searcher.stats, weight, own, cancels, rule),
-        *(book.values, book.edges, book.offset, book.exact, driver.empty(warps * layout.n_channels, np.int64)),
-        *(driver.empty(warps * layout.n_outputs, np.float64), searcher.best),
-    )
-    driver.kernel("known", "search_ruled", searcher.flavour)((warps // WARPS,), (32 * WARPS,), args)
-
-
-def search_groups(searcher: Searcher, cells: Cells, rule: ARRAY) -> None:
-    """Tests with a branch for each category."""
     driver, limits, warps = searcher.chunk.driver, searcher.scans.search.limits, searcher.warps()
-    weight, mean, own, cancels = searcher.terms
-    most = -1 if limits.max_branches is None else min(limits.max_branches, MOST_BRANCHES)
-    args = (
-        *(*searcher.where(cells), mean, searcher.stats, weight, own, cancels, rule),
-        *(*longs(limits.min_weight, most), *ints(limits.least_met, limits.heavy or 0)),
-        searcher.chunk.shard.codes.on_device.declared,
-        driver.empty(warps * searcher.chunk.shard.target.layout.n_outputs, np.float64),
-        searcher.best,
-    )
-    driver.kernel("known", "search_groups", searcher.flavour)((warps // WARPS,), (32 * WARPS,), args)
+    rule, shard = searcher.scans.search.cuts, searcher.chunk.shard
+    assert rule is not None
+    book, layout = shard.codes.on_device, shard.target.layout
+    least = longs(limits.min_weight)
+    groups = (*least, *longs(most_branches(limits)), *ints(limits.least_met, limits.heavy or 0), book.declared)
+    carries = driver.empty(warps * layout.n_channels, np.int64)
+    ways: dict[Scan, tuple[str, tuple[Any, ...]]] = {
+        Scan.CUTS: ("search_ruled", (book.values, book.edges, book.offset, book.exact, carries)),
+        Scan.BRANCHES: ("search_groups", groups),
+        Scan.ONE_AGAINST_REST: ("search_rest", least),
+    }
+    given = driver.put([*astuple(rule), limits.min_info], np.float64)
+    args = (*searcher.nodes(cells), given, driver.empty(warps * layout.n_outputs, np.float64))
+    for scan, (name, more) in ways.items():
+        if searcher.scans.any(searcher.chunk, scan):
+            kernel = driver.kernel("known", name, searcher.flavour)
+            kernel((warps // WARPS,), (32 * WARPS,), (*args, *more))

@@ -99,39 +99,56 @@ def totals(shard: DeviceShard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 def count_branches(shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
     """Channels i8 (C, branches) of the branches of splits; keeps what `move_rows` needs."""
     driver, target = shard.driver, shard.target
-    start, size = shard.start[splits.node], shard.size(splits.node)
-    tiles, branch_ptr = starts(-(-size // TILE)), starts(splits.n_branches)
-    count_ptr = starts(np.diff(tiles) * splits.n_branches)
-    where = tuple(driver.put(a, np.int64) for a in (start, start + size, tiles, count_ptr, branch_ptr))
-    counts = driver.zeros(int(count_ptr[-1]), np.uint32)
+    where, counts, tiles = tiled(shard, splits)
     outputs = 0 if target.layout.counts else target.layout.n_outputs
-    totals = driver.zeros((1 + target.layout.n_channels + 2 * outputs, int(branch_ptr[-1])), np.int64)
+    totals = driver.zeros((1 + target.layout.n_channels + 2 * outputs, int(splits.n_branches.sum())), np.int64)
     args = (
-        *(*shard.gather(), *where, *ints(len(splits), TILE), *arguments(shard, splits), *shard.channels, target.y),
-        *(*ints(target.layout.n_channels), *longs(shard.positions), shard.branch_of, counts, totals[1:], totals[0]),
+        *(*tested(shard, splits, where), *shard.channels, target.y, *ints(target.layout.n_channels)),
+        *(*longs(shard.positions), shard.branch_of, counts, totals[1:], totals[0]),
     )
-    launch_warps(driver, driver.kernel("partition", "count_branches", target.flavour), int(tiles[-1]), args)
+    launch_warps(driver, driver.kernel("partition", "count_branches", target.flavour), tiles, args)
     found = totals.get()
     rows, stats = found[0], found[1:]
-    shard.pending = Pending(splits, where, counts, rows, extents(target, stats, rows), int(tiles[-1]))
+    shard.pending = Pending(splits, where, counts, rows, extents(target, stats, rows), tiles)
     return np.ascontiguousarray(stats[: target.layout.n_channels])
+
+
+def tiled(shard: DeviceShard, splits: Splits) -> tuple[tuple[ARRAY, ...], ARRAY, int]:
+    """Where the rows of splits lie, counts of 0 for every branch of every tile, and the number of tiles.
+
+    Where: first and last position, tiles, counts and branches of every split.
+    """
+    put, start, size = shard.driver.put, shard.start[splits.node], shard.size(splits.node)
+    tiles, branch_ptr = starts(-(-size // TILE)), starts(splits.n_branches)
+    count_ptr = starts(np.diff(tiles) * splits.n_branches)
+    where = tuple(put(a, np.int64) for a in (start, start + size, tiles, count_ptr, branch_ptr))
+    return where, shard.driver.zeros(int(count_ptr[-1]), np.uint32), int(tiles[-1])
+
+
+def tested(shard: DeviceShard, splits: Splits, where: tuple[ARRAY, ...]) -> tuple[Any, ...]:
+    """The arguments of a kernel that finds the branches of the rows of splits."""
+    put, known = shard.driver.put, splits.feature >= 0
+    place = np.full(len(splits), NOWHERE, np.int32)
+    place[known] = shard.codes.place[splits.feature[known]]
+    return (
+        *(*shard.gather(), *where, *ints(len(splits), TILE)),
+        *(put(a, np.int32) for a in (place, splits.kind, splits.cut, splits.missing)),
+        put(splits.lookup_ptr, np.int64),
+        *(put(a, np.uint16) for a in (splits.lookup_code, splits.lookup_branch)),
+    )
+
+
+def set_places(shard: DeviceShard, splits: Splits, where: tuple[ARRAY, ...], counts: ARRAY) -> None:
+    """Turn the counts of branches by tile into the places where their rows begin, counted from those of the split."""
+    driver = shard.driver
+    _, _, tiles, count_ptr, branch_ptr = where
+    kernel = driver.kernel("partition", "offsets", shard.target.flavour)
+    launch_warps(driver, kernel, len(splits), (tiles, count_ptr, branch_ptr, *ints(len(splits)), counts))
 
 
 def launch_warps(driver: Driver, kernel: Any, warps: int, args: tuple[Any, ...]) -> None:
     """Launch a kernel whose warps share the work."""
     driver.launch(kernel, 32 * warps, 32 * WARPS, args)
-
-
-def arguments(shard: DeviceShard, splits: Splits) -> tuple[ARRAY, ...]:
-    """The tests of splits as `count_branches` takes them."""
-    put, known = shard.driver.put, splits.feature >= 0
-    place = np.full(len(splits), NOWHERE, np.int32)
-    place[known] = shard.codes.place[splits.feature[known]]
-    return (
-        *(put(a, np.int32) for a in (place, splits.kind, splits.cut, splits.missing)),
-        put(splits.lookup_ptr, np.int64),
-        *(put(a, np.uint16) for a in (splits.lookup_code, splits.lookup_branch)),
-    )
 
 
 def extents(target: DeviceTarget, found: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -155,17 +172,11 @@ def move_rows(shard: DeviceShard, splits: Splits, children: NDArray[np.int32]) -
         return
     driver, start = shard.driver, shard.start[splits.node]
     to = np.where(start < shard.positions, start + shard.positions, start - shard.positions)
-    first, stop, tiles, count_ptr, branch_ptr = ready.where
-    k, flavour = ints(len(splits)), shard.target.flavour
-    launch_warps(
-        driver,
-        driver.kernel("partition", "offsets", flavour),
-        len(splits),
-        (tiles, count_ptr, branch_ptr, *k, ready.counts),
-    )
-    args = (first, stop, driver.put(to, np.int64), tiles, count_ptr, branch_ptr, *k, *ints(TILE))
-    args = (*args, *longs(shard.positions), shard.branch_of, ready.counts, shard.rows, *shard.repeats)
-    launch_warps(driver, driver.kernel("partition", "move_rows", flavour), ready.tiles, args)
+    set_places(shard, splits, ready.where, ready.counts)
+    first, stop, *tiles = ready.where
+    args = (first, stop, driver.put(to, np.int64), *tiles, *ints(len(splits), TILE), *longs(shard.positions))
+    args = (*args, shard.branch_of, ready.counts, shard.rows, *shard.repeats)
+    launch_warps(driver, driver.kernel("partition", "move_rows", shard.target.flavour), ready.tiles, args)
     inside = starts(ready.rows)[:-1]
     own = inside - np.repeat(inside[starts(splits.n_branches)[:-1]], splits.n_branches)
     begin = np.repeat(to, splits.n_branches) + own

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.gpu.driver import ARRAY, Flavour, ints, longs
-from gputree.backends.gpu.known import MOST_BRANCHES, search_known
+from gputree.backends.gpu.known import most_branches, search_known
 from gputree.backends.gpu.rows import WARPS, launch_warps
 from gputree.backends.gpu.tables import Cells, Chunk
 from gputree.core.forest import Test
@@ -19,6 +19,7 @@ from gputree.core.splits import Scan, Search
 NO_SCAN = 6
 SUBSETS = (Scan.SUBSETS, Scan.ONE_SUBSET)
 CARRY_BYTES = 1 << 26  # running sums of all warps of a search
+LIST_BYTES = 1 << 26  # branches by code of the tests that are listed at once
 BEST = np.dtype(
     [("score", "f8"), ("gain", "f8"), ("low", "f8")]
     + [(n, "i4") for n in ("feature", "kind", "cut", "missing", "n_branches", "rank")]
@@ -101,6 +102,11 @@ class Searcher:
             *outputs,
         )
 
+    def nodes(self, cells: Cells) -> tuple[Any, ...]:
+        """The arguments of a search: a table, the features of its pairs, the nodes' terms and the best tests."""
+        weight, mean, own, cancels = self.terms
+        return (*self.where(cells), mean, self.stats, weight, own, cancels, self.best)
+
     def search(self, cells: Cells) -> None:
         """Write the best test of every pair that has cells in this table."""
         scans = self.scans
@@ -148,29 +154,20 @@ class Searcher:
     def cuts(self, cells: Cells) -> None:
         """Search by cuts."""
         driver, chunk, book = self.chunk.driver, self.chunk, self.chunk.shard.codes.on_device
-        weight, mean, own, cancels = self.terms
         channels, warps = chunk.shard.target.layout.n_channels, self.warps()
         args = (
-            *(*self.where(cells), mean, self.key, *self.ranks(cells), self.stats, weight, own, cancels),
-            *(
-                driver.put(chunk.slots.bounds, np.float64),
-                *self.limits(),
-                *ints(self.scans.search.limits.missing_alone),
-                self.scans.signs,
-            ),
-            *(book.values, book.edges, book.offset, book.exact, driver.empty(warps * channels, np.int64), self.best),
+            *(*self.nodes(cells), self.key, *self.ranks(cells), driver.put(chunk.slots.bounds, np.float64)),
+            *(*self.limits(), *ints(self.scans.search.limits.missing_alone), self.scans.signs),
+            *(book.values, book.edges, book.offset, book.exact, driver.empty(warps * channels, np.int64)),
         )
         driver.kernel("search", "search_cuts", self.flavour)((warps // WARPS,), (32 * WARPS,), args)
 
     def branches(self, cells: Cells) -> None:
         """Search tests with a branch for each category."""
         driver, search = self.chunk.driver, self.scans.search
-        weight, mean, own, cancels = self.terms
-        most = -1 if search.limits.max_branches is None else min(search.limits.max_branches, MOST_BRANCHES)
         args = (
-            *(*self.where(cells), mean, self.stats, weight, own, cancels, *self.limits(), *longs(most)),
-            *ints(search.criterion.two_branches, search.limits.least_met),
-            *(self.chunk.shard.codes.on_device.declared, self.best),
+            *(*self.nodes(cells), *self.limits(), *longs(most_branches(search.limits))),
+            *(*ints(search.criterion.two_branches, search.limits.least_met), self.chunk.shard.codes.on_device.declared),
         )
         kernel = driver.kernel("search", "search_branches", self.flavour)
         launch_warps(driver, kernel, len(self.chunk.slots) * self.chunk.m, args)
@@ -188,24 +185,33 @@ class Searcher:
         return found, pair.get() if lookup else np.zeros(k, np.int64)
 
     def lookups(self, tables: list[Cells], found: NDArray[Any], pair: NDArray[np.int64]) -> Lookup:
-        """The cells of tests with a lookup: place of the test in ``found``, code and branch."""
-        driver, chunk = self.chunk.driver, self.chunk
+        """The cells of tests with a lookup, some tests at a time: place of the test in ``found``, code and branch."""
         test = np.flatnonzero((found["n_branches"] > 0) & (found["kind"] == Test.LOOKUP))
-        if not test.size:
-            return np.zeros(0, np.int64), np.zeros(0, np.uint16), np.zeros(0, np.uint16)
-        width = 1 + int(chunk.shard.codes.n_codes[found["feature"][test]].max())
-        branch = driver.zeros((test.size, width), np.uint16)
-        tests = driver.put(np.ascontiguousarray(found[test]).view(np.float64), np.float64)
+        width = 1 + int(self.chunk.shard.codes.n_codes[found["feature"][test]].max(initial=0))
+        step = max(1, LIST_BYTES // (2 * width))
+        parts = [(np.zeros(0, np.int64), np.zeros(0, np.uint16), np.zeros(0, np.uint16))]
+        for first in range(0, test.size, step):
+            some = test[first : first + step]
+            listed = self.listed(tables, found[some], pair[some], width)
+            place, code = np.nonzero(listed)
+            parts.append((some[place], code.astype(np.uint16), listed[place, code] - np.uint16(1)))
+        place, code, branch = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return place, code, branch
+
+    def listed(
+        self, tables: list[Cells], found: NDArray[Any], pair: NDArray[np.int64], width: int
+    ) -> NDArray[np.uint16]:
+        """One more than the branch of every code u2 (tests, width), 0 where it is not listed."""
+        driver, chunk = self.chunk.driver, self.chunk
+        branch = driver.zeros((found.size, width), np.uint16)
+        tests = driver.put(np.ascontiguousarray(found).view(np.float64), np.float64)
+        given = (chunk.shard.codes.on_device.declared, tests, driver.put(pair, np.int64), *ints(found.size, width))
+        kernel = driver.kernel("lookup", "list_branches", chunk.shard.target.flavour)
         for cells in tables:
             args = (
                 *(*self.head(cells), *ints(chunk.m, chunk.shard.target.layout.n_channels, cells.sparse)),
                 *(chunk.on_place, *ints(chunk.lists), self.scans.scans, chunk.shard.target.sizes, *self.ranks(cells)),
-                *(chunk.shard.codes.on_device.declared, tests, driver.put(pair[test], np.int64)),
-                *(*ints(test.size, width), branch),
             )
-            driver.launch(
-                driver.kernel("lookup", "list_branches", chunk.shard.target.flavour), test.size * 128, 128, args
-            )
-        listed = branch.get()
-        place, code = np.nonzero(listed)
-        return test[place], code.astype(np.uint16), listed[place, code] - np.uint16(1)
+            driver.launch(kernel, found.size * 128, 128, (*args, *given, branch))
+        host: NDArray[np.uint16] = branch.get()
+        return host

@@ -14,7 +14,6 @@ from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs, starts
 from gputree.backends.gpu.shard import DeviceShard
 from gputree.backends.gpu.sizes import THREADS, TILE, plan
 from gputree.backends.protocol import DeviceError
-from gputree.core.schema import Kind
 from gputree.core.splits import Slots
 
 SPAN = 1024  # entries of a block of `make_cells`
@@ -185,9 +184,7 @@ def chunks(shard: DeviceShard, slots: Slots, features: NDArray[np.int32], budget
     channels = shard.target.layout.n_channels * np.dtype(shard.target.cell).itemsize
     n_wide = int(((place < 0) & (place != NOWHERE)).any(axis=0).sum())
     rows = shard.size(slots.id)
-    listed = np.where(known & (shard.codes.book.kind[np.where(known, lists, 0)] == Kind.CATEGORICAL), lists, -1)
-    branches = 2 * (1 + int(shard.codes.n_codes[listed[listed >= 0]].max(initial=0)))  # of a test that lists categories
-    nbytes = int(cell_of[-1]) * (channels + 12) + rows * n_wide * (channels + 40) + branches
+    nbytes = int(cell_of[-1]) * (channels + 12) + rows * n_wide * (channels + 40)
     least = KEY_BITS - 17 - position_bits(shard) if n_wide else KEY_BITS
     most = min((1 << min(least, 62)) // max(features.shape[1], 1), 1 << 24)
     if most < 1:

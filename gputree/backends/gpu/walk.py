@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.gpu.codes import row_blocks
-from gputree.backends.gpu.driver import ARRAY, Driver, ints
+from gputree.backends.gpu.driver import ARRAY, BLOCKS, Driver, ints
 from gputree.core.forest import Forest
 
+FORK_BYTES = 1 << 26  # of the branches that rows have still to walk down
+WARP, THREADS = 32, 128  # of a block that walks them
 NODE = np.dtype(
     [("low", "f8"), ("feature", "i4"), ("first_child", "i4"), ("missing", "u2"), ("unseen", "u2"), ("kind", "i4")]
 )
+FORK = np.dtype([("own", "f8"), ("next", "i4"), ("end", "i4")])
 
 
 def put_forest(driver: Driver, forest: Forest) -> tuple[Any, ...]:
@@ -50,12 +53,27 @@ def apply(driver: Driver, forest: Forest, X: Any) -> NDArray[np.int32]:
     return leaves
 
 
-def predict(driver: Driver, forest: Forest, X: Any) -> NDArray[np.float64]:
-    """Sums of the leaf values of all trees, f8 (n, O')."""
+def predict(driver: Driver, forest: Forest, X: Any, share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Sums of the leaf values of all trees, f8 (n, O'); of a forest that spreads rows, with the shares f8 (N,)."""
     outputs = forest.value.shape[1]
     total, value = np.empty((X.shape[0], outputs)), driver.put(forest.value, np.float64)
+    links = () if share is None else (driver.put(forest.n_children, np.uint16), driver.put(share, np.float64))
     for first, size, args in blocks(driver, forest, X):
         out: ARRAY = driver.zeros((size, outputs), np.float64)
-        driver.launch(driver.kernel("predict", "predict_forest"), size, 256, (*args, value, *ints(outputs), out))
+        args = (*args, value, *ints(outputs), out)
+        if links:
+            launch_shares(driver, forest.max_depth, size, (*args, *links))
+        else:
+            driver.launch(driver.kernel("predict", "predict_forest"), size, 256, args)
         total[first : first + size] = out.get()
     return total
+
+
+def launch_shares(driver: Driver, depth: int, rows: int, args: tuple[Any, ...]) -> None:
+    """Walk rows down all branches that spread them, as many at once as there is room for."""
+    most = max(WARP, FORK_BYTES // (FORK.itemsize * (depth + 1)))
+    threads = min(THREADS, most // WARP * WARP)
+    blocks = min(-(-rows // threads), most // threads, BLOCKS * driver.sizes.multiprocessors)
+    forks = driver.empty((depth + 1) * threads * blocks * FORK.itemsize // 8, np.float64)
+    if blocks:
+        driver.kernel("predict", "predict_shares")((blocks,), (threads,), (*args, forks))

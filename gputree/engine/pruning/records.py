@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.criteria import Criterion
-from gputree.core.families import Family, known_branches
+from gputree.core.families import Family, against_rest, known_branches
 from gputree.core.forest import SPREAD, STAY, Forest, Test
 from gputree.core.routes import Parts, by_cases, step
 from gputree.core.summary import describe_counts
@@ -84,6 +84,6 @@ def directed(forest: Forest, weight: NDArray[np.int64]) -> Forest:
     missing, unseen = forest.missing.copy(), forest.unseen.copy()
     own = ~np.isin(missing[family.inner], (SPREAD, STAY)) & (forest.met_missing[family.inner] == 0)
     missing[family.inner[own]] = family.largest(weight)[own]
-    own = ~np.isin(unseen[family.inner], (SPREAD, STAY))
+    own = ~np.isin(unseen[family.inner], (SPREAD, STAY)) & ~against_rest(forest)[family.inner]
     unseen[family.inner[own]] = family.largest(np.where(known_branches(forest), weight, -1))[own]
     return replace(forest, missing=missing, unseen=unseen)
