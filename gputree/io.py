@@ -9,7 +9,8 @@ at a multiple of 64 bytes, and so do those of the array in it. The members are, 
   - ``parameters``: name -> value. JSON's own types mean themselves; all others are objects: ``{"float": "inf"}`` (or
     ``"-inf"``, ``"nan"``), ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``, and of NumPy ``{"scalar": value,
     "dtype": "<i8"}`` and ``{"array": [...], "dtype": "<i8"}``, where dates and durations are integers; rules are
-    ``{"rule": "stopping.MaxDepth", "fields": {"depth": 3}}``, of `gputree.stopping` and `gputree.pruning`.
+    ``{"rule": "stopping.MaxDepth", "fields": {"depth": 3}}``, of `gputree.stopping` and `gputree.pruning`, and
+    trees without a fit ``{"estimator": "C45Classifier", "parameters": {...}}``.
   - ``features``: list of ``{"name", "kind": "numeric"}`` or ``{"name", "kind": "categorical", "categories": [...],
     "declared"}``, where the categories are written as parameters are. ``named``: whether X had column names.
   - ``layout``: ``{"kind", "sizes", "scale", "rows"}`` of the channels, see `gputree.core.target.Layout`.

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 import gputree
 from gputree.core.forest import Forest
@@ -164,6 +165,10 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "extra forest of means": lambda: forest(
         "ExtraTreesRegressor", numbers(), labels([0.0, 1.5, 2.0]), criterion="poisson", max_depth=4
     ),
+    "bags of c4.5": lambda: (
+        gputree.BaggingTreeClassifier(gputree.C45Classifier(min_weight=4), 20, oob_score=True).fit(*penguins()),
+        penguins()[0],
+    ),
     "one class": lambda: (classifier(np.array(["only"] * 120)), numbers()),
 }
 
@@ -202,6 +207,8 @@ def same(a: Any, b: Any) -> None:
         assert len(a) == len(b)
         for x, y in zip(a, b, strict=True):
             same(x, y)
+    elif isinstance(a, BaseEstimator):
+        same(a.get_params(), b.get_params())
     elif isinstance(a, Bagging | Rule):
         same(*([getattr(record, f.name) for f in fields(a)] for record in (a, b)))  # type: ignore[arg-type]
     elif isinstance(a, dict):

@@ -6,7 +6,7 @@ Code 0 means missing; known values follow in order (numeric) or as categories. M
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -71,6 +71,19 @@ class Cuts:
         if self.edges is not None:
             return thresholds
         return self.values[np.searchsorted(self.values, thresholds, side="right") - 1]
+
+    def among(self, x: NDArray[Any]) -> Cuts:
+        """The same with none but the values that a part x f4/f8 (n,) of the column holds; of quantile codes all.
+
+        Examples
+        --------
+        >>> Cuts(np.array([65.0, 70.0, 75.0])).among(np.array([75.0, np.nan, 65.0])).values
+        array([65., 75.])
+        """
+        if self.edges is not None:
+            return self
+        met = np.bincount(self.code_of(x), minlength=self.n_codes + 1)[1:] > 0
+        return replace(self, values=self.values[met])
 
     def code_of(self, x: NDArray[Any]) -> NDArray[Any]:
         """Codes of a column x f4/f8 (n,), MISSING where NaN; exact codes expect values that were seen."""

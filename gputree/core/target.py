@@ -214,10 +214,12 @@ def counting_rows(target: Target) -> Target:
     return replace(target, layout=replace(target.layout, rows=target.layout.n_channels))
 
 
-def refined(target: Target) -> Target:
-    """Label counts in the finest units of weight, so that the weight of a row can be parted."""
+def refined(target: Target, total: int) -> Target:
+    """Label counts in the finest units of weight, so that the weight of a row can be parted.
+
+    ``total`` is the weight of all rows of a tree, of a bag with its repeats.
+    """
     weights = target.weights
-    total = target.n_rows if weights.units is None else int(weights.units.sum())
     shift = COUNT_BITS - 1 - total.bit_length()
     if shift <= 0:
         return target

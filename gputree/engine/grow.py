@@ -207,7 +207,7 @@ class Plan:
             order = np.flatnonzero((decrease >= stop.min_gain) & (splits.score > stop.above))
             yield splits if order.size == len(splits) else splits.take(order)
             slots = slots.take(np.setdiff1d(np.arange(len(slots)), places, assume_unique=True))
-            first, count = first + count, 2 * count
+            first, count = first + count, turn if self.recipe.gate else 2 * count  # a gate may pass none of a turn
 
     def features(self, slots: Slots, first: int, count: int) -> NDArray[np.int32]:
         """The features of some ranks, i4 (k, m); -1 for what a slot is not to try."""

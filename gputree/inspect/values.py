@@ -13,11 +13,12 @@ import numpy as np
 from gputree import stopping
 from gputree.engine import pruning
 from gputree.inspect.check import expect
+from gputree.learners import MODELS
 
 NUMBERS = "biuf"
 SCALARS = NUMBERS + "UmM"  # kinds of NumPy scalars, and of arrays but for those of objects
 INTEGER_BITS = 1024  # a larger integer is no number that anybody means
-REMEDY = "it holds None, bool, int, float, str, NumPy's scalars, rules, and lists, tuples, dicts and arrays of them"
+REMEDY = "it holds None, bool, int, float, str, NumPy's scalars, rules, trees, and lists, tuples, dicts, arrays of them"
 RULES: dict[str, Any] = {f"pruning.{name}": kind for name, kind in pruning.RULES.items()} | {
     f"stopping.{name}": getattr(stopping, name) for name in stopping.__all__ if name != "Rule"
 }
@@ -64,6 +65,9 @@ def encode(value: Any, what: str) -> Any:
     if type(value) in NAMES:
         own = {f.name: encode(getattr(value, f.name), what) for f in fields(value)}
         return {"rule": NAMES[type(value)], "fields": own}
+    if MODELS.get(type(value).__name__) is type(value):
+        given = value.get_params(deep=False)
+        return {"estimator": type(value).__name__, "parameters": {n: encode(v, what) for n, v in given.items()}}
     if type(value) is dict:
         return {"dict": [[encode(key, what), encode(item, what)] for key, item in value.items()]}
     if isinstance(value, np.generic) and is_portable(value.dtype, SCALARS):
@@ -135,6 +139,8 @@ def decode(value: Any) -> Any:
             return exactly(decode_array(items, plain_dtype(text, SCALARS + "O")), value)
         case {"rule": str(name), "fields": dict(own), **rest} if not rest:
             return exactly(decode_rule(name, own), value)
+        case {"estimator": str(name), "parameters": dict(own), **rest} if not rest:
+            return decode_estimator(name, own)
         case {"scalar": item, "dtype": str(text), **rest} if not rest and not isinstance(item, list):
             return exactly(decode_scalar(decode(item), plain_dtype(text, SCALARS)), value)
     raise ValueError(f"{brief(value)} is no value of this format")
@@ -160,6 +166,14 @@ def decode_rule(name: str, own: dict[str, Any]) -> Any:
     names = {f.name for f in fields(RULES[name])}
     expect(set(own) == names, f"{brief(own)} are not the fields of the rule {name}")
     return RULES[name](**{key: decode(item) for key, item in own.items()})
+
+
+def decode_estimator(name: str, own: dict[str, Any]) -> Any:
+    """An estimator without a fit; whoever takes it checks its parameters."""
+    expect(name in MODELS, f"{brief(name)} is no estimator of this library")
+    names = set(MODELS[name]().get_params())
+    expect(set(own) == names, f"{brief(own)} are not the parameters of {name}")
+    return MODELS[name](**{key: decode(item) for key, item in own.items()})
 
 
 def decode_scalar(item: Any, dtype: np.dtype[Any]) -> Any:

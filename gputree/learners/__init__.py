@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from gputree.learners.bagged_trees import BaggingTreeClassifier
 from gputree.learners.c45 import C45Classifier
 from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
 from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
@@ -27,6 +28,7 @@ MODELS: dict[str, Any] = ESTIMATORS | {  # what a model file may hold
         RandomTreesEmbedding,
         IsolationForest,
         C45Classifier,
+        BaggingTreeClassifier,
         MDLTreeClassifier,
     )
 }

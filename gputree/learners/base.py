@@ -16,6 +16,8 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind
+from gputree.core.forest import Forest
+from gputree.core.target import Layout
 from gputree.engine.pruning import cost_complexity_path
 from gputree.learners.grower import Grower, Prepared
 from gputree.learners.held_out import dense
@@ -109,6 +111,18 @@ class BaseTree(Looks, Grower):
         read = partial(self._read_rows, n_outputs=rows.target.layout.n_outputs)
         fit = Fit(dense(rows.X), rows.target, self._seed(), read)
         return replace(ready, recipe=stopped(self.stopping, ready.recipe, fit))
+
+    def _why_alone(self) -> str:
+        """Why such trees cannot be those of a forest, and what to do; empty if they can."""
+        if self.stopping is not None:
+            return "rules of stopping follow the rows of one tree: leave them out"
+        if getattr(self, "class_weight", None) is not None:
+            return "class_weight is the forest's, which draws rows by it: give it there"
+        return ""
+
+    def _ends(self, forest: Forest, layout: Layout) -> NDArray[np.float64]:
+        """What rows that end in a node are told, f8 (N, O)."""
+        return forest.value
 
     @property
     def _values(self) -> NDArray[np.float64]:

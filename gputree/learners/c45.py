@@ -151,6 +151,7 @@ class C45Classifier(ClassifierTree):
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "unknown": [StrOptions({"spread", "error"})],
     }
+    _asks_rows: ClassVar[bool] = True
     monotonic_cst = None
 
     def __init__(
@@ -215,12 +216,15 @@ class C45Classifier(ClassifierTree):
             out = held_out(labels[:, 0], weight, self.validation_fraction, self._seed())
             held = Cases(dense(X, out), labels[out].T, weight[out])
             weight = np.where(out, 0.0, weight)
-        rows = replace(super()._rows(X, labels, weight, criterion), held=held)
+        return replace(super()._rows(X, labels, weight, criterion), held=held)
+
+    def _weighed(self, rows: Rows) -> Rows:
+        """Weights that can be parted, where a value is missing."""
         if not any_missing(rows.X):
             return rows
-        target = refined(rows.target)
-        assert target.weights.units is not None
-        return replace(rows, target=target, total_weight=int(target.weights.units.sum()))
+        target = refined(rows.target, rows.total_weight)
+        finer = rows.target.weights.unit / target.weights.unit  # a power of two
+        return replace(rows, target=target, total_weight=int(rows.total_weight * finer))
 
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
         """Limits, the cost of cuts and the gate, in units of weight."""
@@ -246,7 +250,7 @@ class C45Classifier(ClassifierTree):
             gate=Gate(averaged if averaged.any() else ~averaged, constants.gain_slack),
         )
 
-    def _placed(self, forest: Forest, cuts: tuple[Cuts, ...]) -> Forest:
+    def _shaped(self, forest: Forest, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
         """Thresholds are values of the table."""
         low = forest.low.copy()
         for f, cut in enumerate(cuts):
@@ -257,6 +261,13 @@ class C45Classifier(ClassifierTree):
     def _unpruned(self) -> Self:
         """The same, as it is grown."""
         return clone(self).set_params(pruning=None, collapse=False)  # type: ignore[no-any-return]
+
+    def _why_alone(self) -> str:
+        """Rows that are kept back would be others for every bag."""
+        rule = self._rule()
+        if rule is not None and rule.needs is Needs.VALIDATION:
+            return "bags keep no rows back to prune by: give pruning='error', or a rule that needs none"
+        return super()._why_alone()
 
     def _rule(self) -> Rule | None:
         """How the tree is pruned."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, overload
@@ -23,8 +23,8 @@ from gputree.backends.arrays import in_kind, to_host
 from gputree.core.bags import Bags, Draws
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
-from gputree.core.schema import Schema
-from gputree.core.target import Target, counting_rows
+from gputree.core.schema import Cuts, Schema
+from gputree.core.target import Layout, Target, counting_rows
 from gputree.engine.grow import Watch, grow
 from gputree.engine.recipe import Recipe
 from gputree.engine.sampling import FeatureDraws
@@ -58,6 +58,14 @@ FOREST_CONSTRAINTS: dict[str, Any] = {
         None,
     ],
 }
+
+
+def handed_down(giver: Any, taker: Any, names: Iterable[str]) -> Any:
+    """The taker, with those of some attributes that the giver has."""
+    for name in names:
+        if hasattr(giver, name):
+            setattr(taker, name, getattr(giver, name))
+    return taker
 
 
 class Trees(Sequence[Any]):
@@ -215,7 +223,10 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
 
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
         """The recipe of every tree."""
-        recipe = super()._recipe(criterion, rows, schema)
+        return self._drawing(super()._recipe(criterion, rows, schema))
+
+    def _drawing(self, recipe: Recipe) -> Recipe:
+        """A recipe with the forest's draws."""
         draws = None if self.bagging_ is None else self.bagging_.draws()
         how = FeatureDraws(self.feature_draws)
         return replace(recipe, sampler=replace(recipe.sampler, draws=draws, feature_draws=how))
@@ -243,13 +254,17 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
 
     def _growing(self, ready: Prepared, watch: Watch | None) -> Callable[[range], Forest]:
         """What grows the trees of some numbers together."""
-        backend, target, recipe, codes = ready.backend, ready.rows.target, ready.recipe, self._codes(ready)[0]
+        backend, target, recipe, (codes, cuts) = ready.backend, ready.rows.target, ready.recipe, self._codes(ready)
 
         def grown(trees: range) -> Forest:
             own = replace(recipe, sampler=replace(recipe.sampler, first=trees[0], n_trees=len(trees)))
-            return self._pruned(grow(backend, codes, target, own, self.seed_, watch), ready)
+            return self._finished(grow(backend, codes, target, own, self.seed_, watch), trees, ready, cuts)
 
         return grown
+
+    def _finished(self, forest: Forest, trees: range, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
+        """Trees of these numbers as they are kept."""
+        return self._pruned(forest, ready)
 
     def _together(self, ready: Prepared) -> int:
         """Trees that are grown together, so that they fit caches, or a device, which lists all rows for each."""
@@ -287,14 +302,15 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
     def _tree_class(self) -> Any:
         """The estimator of single trees."""
 
-    def _tree(self, t: int) -> Any:
-        """Tree t as an estimator."""
+    def _unfitted(self) -> Any:
+        """A tree without a fit, with the forest's parameters."""
         cls = self._tree_class()
         names = [name for name in cls().get_params() if hasattr(self, name) and name != "random_state"]
-        model = cls(**{name: getattr(self, name) for name in names}, random_state=self.seed_)
-        for name in TREE_ATTRIBUTES:
-            if hasattr(self, name):
-                setattr(model, name, getattr(self, name))
+        return cls(**{name: getattr(self, name) for name in names}, random_state=self.seed_)
+
+    def _tree(self, t: int) -> Any:
+        """Tree t as an estimator."""
+        model = handed_down(self, self._unfitted(), TREE_ATTRIBUTES)
         model.forest_ = self.forest_.tree(t).lock()
         return model
 
@@ -359,9 +375,13 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
         if self.oob_score and self.bagging_ is not None and estimates is not None:
             self._keep_out_of_bag(estimates.mean(), ready.rows.target, self.bagging_)
 
-    def _votes(self, forest: Forest) -> NDArray[np.float64]:
-        """What each node of a tree adds to a prediction."""
+    def _ends(self, forest: Forest, layout: Layout) -> NDArray[np.float64]:
+        """What rows that end in a node are told by its tree, f8 (N, O)."""
         return forest.value
+
+    def _votes(self, told: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What a tree adds to predictions for rows, or nodes, that are told this (M, O)."""
+        return told
 
     @abstractmethod
     def _keep_out_of_bag(self, mean: NDArray[np.float64], target: Target, bagging: Bagging) -> None:

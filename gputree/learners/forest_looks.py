@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.target import Target
 from gputree.learners.forest_uses import membership, proximities, shuffled, shuffles, unbiased_importances
-from gputree.learners.inputs import read_predict
+from gputree.learners.held_out import dense
 
 
 class FeatureLooks:
@@ -96,19 +97,19 @@ class FeatureLooks:
             tree, seen, mine = self._tree(t), rows[mask], truth[mask]
             if not mask.any():
                 continue
-            before = self._error(mine, tree.forest_.value[tree._leaves(seen, check_input=False)[:, 0]])
+            told = replace(tree.forest_, value=self._ends(tree.forest_, self.layout_))
+            before = self._error(mine, tree._sums(seen, told, check_input=False))
             orders = shuffles(self.seed_, t, np.flatnonzero(mask), len(groups))
             for g, (columns, order) in enumerate(zip(groups, orders, strict=True)):
-                leaves = tree._leaves(shuffled(seen, columns, order), check_input=False)[:, 0]
-                total[g] += self._error(mine, tree.forest_.value[leaves]) - before
+                after = tree._sums(shuffled(seen, columns, order), told, check_input=False)
+                total[g] += self._error(mine, after) - before
         mean: NDArray[np.float64] = total / self.forest_.roots.size
         return mean
 
     def _out(self: Any, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_]]:
         """Rows of the fit as floats, their truth, and which trees have not seen them (n, T)."""
         check_is_fitted(self, "forest_")
-        rows = read_predict(self, X)
-        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        rows = dense(self._read(X, check_input=True))
         return rows, self._truth(y, rows.shape[0]), self._unseen(rows.shape[0])
 
 

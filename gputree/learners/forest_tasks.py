@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind
 from gputree.core.criteria import Criterion
-from gputree.core.forest import Forest
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.bagging import Bagging, draws_of_a_bag, draws_of_classes, equal_draws, spread
 from gputree.learners.forest import FOREST_CONSTRAINTS, BaseForest
@@ -89,19 +88,25 @@ class ForestClassifier(FeatureLooks, ClassifierTask, BaseForest):
     def _shares(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
         """Means over the trees."""
         check_is_fitted(self, "forest_")
-        voting = self.forest_ if self.voting != "hard" else replace(self.forest_, value=self._votes(self.forest_))
-        shares: NDArray[np.float64] = self._sums(X, voting, check_input) / self.forest_.roots.size
-        return shares
+        forest, n_trees = self.forest_, self.forest_.roots.size
+        told = self._ends(forest, self.layout_)
+        votes = told if forest.spreads else self._votes(told)
+        voting = forest if votes is forest.value else replace(forest, value=votes)
+        if self.voting != "hard" or not forest.spreads:
+            return self._sums(X, voting, check_input) / n_trees
+        X = self._read(X, check_input)  # a row may end in several leaves of a tree, which has one vote
+        each = (self._sums(X, voting.tree(t), check_input=False) for t in range(n_trees))
+        return sum(map(self._votes, each), np.zeros((X.shape[0], votes.shape[1]))) / n_trees
 
-    def _votes(self, forest: Forest) -> NDArray[np.float64]:
-        """Class shares of the nodes, or 1 for their largest class, the first among equals."""
+    def _votes(self, told: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Class shares, or 1 for the largest class, the first among equals."""
         if self.voting != "hard":
-            return forest.value
-        votes = np.zeros_like(forest.value)
+            return told
+        votes = np.zeros_like(told)
         first = 0
         for size in (c.size for c in self._class_lists()):
-            largest = forest.value[:, first : first + size].argmax(axis=1)
-            votes[np.arange(forest.n_nodes), first + largest] = 1.0
+            largest = told[:, first : first + size].argmax(axis=1)
+            votes[np.arange(len(told)), first + largest] = 1.0
             first += size
         return votes
 

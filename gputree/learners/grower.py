@@ -101,6 +101,7 @@ class Grower(BaseEstimator):
     n_jobs: int | None = None  # threads, where a class has no such parameter
     _saved: ClassVar[tuple[str, ...]] = ()  # what a model file keeps of a fit beside the trees, where there is any
     _integers_are_names: ClassVar[bool] = False  # whether a column of integers holds categories
+    _asks_rows: ClassVar[bool] = False  # whether a grown tree is finished by the rows of its fit
     _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
 
     def _fit_info(self, begin: float, ready: Prepared) -> FitInfo:
@@ -125,7 +126,7 @@ class Grower(BaseEstimator):
         labels = self._read_target(y, matrix.shape[0])
         weight = self._weights(labels, sample_weight, matrix.shape[0])
         criterion = CRITERIA[self.criterion]
-        rows = self._rows(matrix, labels, weight, criterion)
+        rows = self._weighed(self._rows(matrix, labels, weight, criterion))
         recipe = self._recipe(criterion, rows, self.schema_)
         backend = choose(self.device, self._cells(rows), near(rows.X), self.n_jobs)
         return Prepared(backend, recipe, rows)
@@ -156,10 +157,10 @@ class Grower(BaseEstimator):
     def _grown(self, ready: Prepared, seed: int, watch: Watch | None) -> Forest:
         """Encode and grow."""
         codes, cuts = self._codes(ready)
-        return self._placed(grow(ready.backend, codes, ready.rows.target, ready.recipe, seed, watch), cuts)
+        return self._shaped(grow(ready.backend, codes, ready.rows.target, ready.recipe, seed, watch), ready, cuts)
 
-    def _placed(self, forest: Forest, cuts: tuple[Cuts, ...]) -> Forest:
-        """The forest with its thresholds where the learner wants them; here between two values."""
+    def _shaped(self, forest: Forest, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
+        """A grown forest with thresholds and impurities as the learner has them; here as they are."""
         return forest
 
     def _codes(self, ready: Prepared) -> tuple[Codes, tuple[Cuts, ...]]:
@@ -220,6 +221,10 @@ class Grower(BaseEstimator):
         target = self._target(labels, criterion, weight)
         units = target.weights.units
         return Rows(X, target, X.shape[0], X.shape[0] if units is None else int(units.sum()))
+
+    def _weighed(self, rows: Rows) -> Rows:
+        """The rows in the unit of weight that the learner counts in; here as they are."""
+        return rows
 
     def _edges(self, backend: Backend, rows: Rows, schema: Schema) -> tuple[Cuts, ...]:
         """Codes of the columns, from all rows."""

@@ -16,10 +16,10 @@ from gputree.backends.arrays import in_kind, to_host
 from gputree.core.criteria import CRITERIA, Criterion, Entropy
 from gputree.core.forest import Forest, Test
 from gputree.core.packed import Meaning
-from gputree.core.schema import Feature, Kind, Schema
+from gputree.core.schema import Cuts, Feature, Kind, Schema
 from gputree.core.splits import MULTIWAY, THRESHOLD, Limits, Search, Stop
 from gputree.core.summary import count_impurity
-from gputree.engine.grow import Watch
+from gputree.core.target import Layout
 from gputree.engine.recipe import Recipe
 from gputree.engine.sampling import Sampler
 from gputree.learners.grower import Prepared, Rows
@@ -250,10 +250,10 @@ class ID3Classifier(ClassifierTree):
             stay=True,
         )
 
-    def _grown(self, ready: Prepared, seed: int, watch: Watch | None) -> Forest:
+    def _shaped(self, forest: Forest, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
         """Entropies in their base."""
-        forest, target = super()._grown(ready, seed, watch), ready.rows.target
-        return replace(forest, impurity=count_impurity(forest, target.layout, self._shown(target.layout.sizes[0])))
+        layout = ready.rows.target.layout
+        return replace(forest, impurity=count_impurity(forest, layout, self._shown(layout.sizes[0])))
 
     def _shown(self, n_classes: int) -> Criterion:
         """The criterion whose impurity the tree shows."""
@@ -286,13 +286,21 @@ class ID3Classifier(ClassifierTree):
         bare = (forest.kind == Test.LEAF) & (self.layout_.weight(forest.stats.T) == 0)
         return forest.value if blank is None else np.where(bare[:, None], blank, forest.value)
 
+    def _ends(self, forest: Forest, layout: Layout) -> NDArray[np.float64]:
+        """Class shares of leaves, and of the nodes at which values stay that the fit had not met."""
+        blank = self._blank()
+        bare = (forest.kind != Test.LEAF) | (layout.weight(forest.stats.T) == 0)
+        return forest.value if blank is None else np.where(bare[:, None], blank, forest.value)
+
+    def _why_alone(self) -> str:
+        """Without rows a tree may have no answer."""
+        if self.empty == "null" and self.literal_empty is None:
+            return "empty='null' has no answer where there were no rows, and a forest needs one: give empty='parent'"
+        return super()._why_alone()
+
     def _shares(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
-        """Class shares of the leaves, and of the nodes at which values stay that the fit had not met."""
-        leaves = self._leaves(X, check_input)[:, 0]
-        shares, blank = self._values[leaves], self._blank()
-        if blank is not None:
-            shares[self.forest_.kind[leaves] != Test.LEAF] = blank
-        return shares
+        """Class shares of the nodes where rows end."""
+        return self._ends(self.forest_, self.layout_)[self._leaves(X, check_input)[:, 0]]
 
     def predict(self, X: Any, check_input: bool = True) -> NDArray[Any]:
         """Class of the largest share, the first among equals, (n_rows,).

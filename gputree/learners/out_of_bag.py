@@ -6,6 +6,8 @@ May import everything below.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from gputree.backends.arrays import to_host
 from gputree.backends.protocol import Backend
 from gputree.core.bags import Bags, Draws
 from gputree.core.forest import Forest, joined
+from gputree.core.routes import branch_shares
 from gputree.learners.grower import Rows
 
 LEAVES = 1 << 26  # leaf numbers of rows x trees held at once
@@ -31,6 +34,7 @@ class OutOfBag:
     def __init__(self, model: Any, backend: Backend, rows: Rows, draws: Draws) -> None:
         self.model, self.backend, self.draws = model, backend, draws
         self.X = rows.X if backend.device != "cpu" else to_host(rows.X)
+        self.layout = rows.target.layout
         self.truth: NDArray[np.float64] = model._target_truth(rows.target)
         self.total, self.count = np.zeros(self.truth.shape), np.zeros(rows.n_rows, np.int64)
         self.loss = np.full(rows.n_rows, np.nan)
@@ -42,11 +46,21 @@ class OutOfBag:
         step = max(1, LEAVES // self.count.size)
         for first in range(0, forest.roots.size, step):
             part = joined([forest.tree(t) for t in range(first, min(first + step, forest.roots.size))])
-            leaves, votes = self.backend.apply(part, self.X), self.model._votes(part)
-            for column in leaves.T:
+            for votes in self.votes(replace(part, value=self.model._ends(part, self.layout))):
                 bag = Bags(1, len(self.errors), self.model.seed_, self.draws).drawn(0)
                 out = np.bincount(bag, minlength=self.count.size) == 0
-                self.add_tree(out, votes[column[out]])
+                self.add_tree(out, votes[out])
+
+    def votes(self, forest: Forest) -> Iterator[NDArray[np.float64]]:
+        """What each tree says of the rows, f8 (n, O)."""
+        if not forest.spreads:
+            votes = self.model._votes(forest.value)
+            for leaves in self.backend.apply(forest, self.X).T:
+                yield votes[leaves]
+            return
+        for tree in (forest.tree(t) for t in range(forest.roots.size)):
+            share = branch_shares(tree, self.layout.weight(tree.stats.T))
+            yield self.model._votes(self.backend.predict(tree, self.X, share))
 
     def add_tree(self, out: NDArray[np.bool_], votes: NDArray[np.float64]) -> None:
         """Take in what a tree says of the rows that it has not seen."""
