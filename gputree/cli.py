@@ -15,7 +15,6 @@ import platform
 import re
 import sys
 import time
-import warnings
 from collections.abc import Sequence
 from io import TextIOWrapper
 from typing import Any, NoReturn
@@ -25,45 +24,27 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 import gputree
-from gputree.backends import choose, wanted_device
 from gputree.backends import report as backend_report
+from gputree.backends import wanted_device
 from gputree.datasets import load_penguins, make_higgs_like
 from gputree.inspect.text import export_text
-from gputree.inspect.words import shortened
 from gputree.io import require_place, whole_file
-from gputree.learners import ESTIMATORS
 from gputree.learners.frames import Columns
-from gputree.readers.cells import InputError, is_missing
-from gputree.readers.problem import (
-    Plan,
-    Problem,
-    check_class_weight,
-    check_parameters,
-    check_signs,
-    given_parameters,
-    learner_name,
-    make_learner,
-    make_plan,
-    option,
-    read_problem,
-    with_split,
-)
+from gputree.readers.cells import InputError
+from gputree.readers.fitter import add_fit_options, run_fit
 from gputree.readers.pruner import add_prune_options, run_prune
 from gputree.readers.rows import add_row_options, read_rows, show_rows
-from gputree.readers.tables import load_model, read_table, save_model, tree_of
+from gputree.readers.tables import load_model, read_table, tree_of
 from gputree.report import (
     LABEL,
-    LONGEST,
     WIDTH,
     complain,
     count,
-    cut_line,
-    parameter_help,
+    grown,
     predicted,
     regression,
     rule_set,
     rules,
-    scores,
     show,
     show_classes,
     show_model,
@@ -103,7 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 if all went well, 2 if something in the input is wrong, 1 if a file or device cannot be used, 130 if stopped.
     """
     try:
-        args, rest = make_parser().parse_known_args(joined(sys.argv[1:] if argv is None else argv))
+        argv = joined(sys.argv[1:] if argv is None else argv)
+        args, rest = make_parser(argv).parse_known_args(argv)
         if rest:
             args.parser.error(f"unrecognized arguments: {' '.join(rest)}")
         args.run(args)
@@ -140,8 +122,8 @@ def joined(argv: Sequence[str]) -> list[str]:
     return found
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """All commands."""
+def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """All commands; the help of `fit` is about the learner that the arguments name."""
     parser = Parser(prog="gputree", description="Decision trees for large tables.", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"gputree {gputree.__version__}")
     parser.set_defaults(parser=parser)
@@ -162,7 +144,7 @@ def make_parser() -> argparse.ArgumentParser:
     demo = command(run_demo)
     demo.add_argument("--rows", type=int, default=DEMO_ROWS, metavar="N", help="generated rows (default: %(default)s)")
     demo.add_argument("--verbose", action="store_true", help="print a line a level while the large tree grows")
-    add_fit_options(command(run_fit, table))
+    add_fit_options(command(run_fit, table), argv)
     add_row_options(command(run_evaluate, model, table))
     predict = command(run_predict, model, table)
     predict.add_argument("--proba", action="store_true", help="write the share of every class as well")
@@ -181,88 +163,6 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def add_fit_options(parser: argparse.ArgumentParser) -> None:
-    """Options of ``fit``: its own, and every parameter of every learner."""
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="what to predict")
-    parser.add_argument("-o", "--output", metavar="MODEL", help="where to save the model")
-    parser.add_argument("--learner", metavar="NAME", help=f"one of {', '.join(ESTIMATORS)}")
-    parser.add_argument("--exclude", nargs="+", default=[], metavar="COLUMN", help="columns to leave out, e.g. ids")
-    parser.add_argument("--sample-weight", metavar="COLUMN", help="a column with the weights of the rows, no feature")
-    parser.add_argument("--drop-missing", action="store_true", help="leave out rows without a target")
-    parser.add_argument("--verbose", action="store_true", help="print a line a level to stderr")
-    group = parser.add_argument_group(
-        "parameters of the learner", "Lists: --monotonic-cst=-1,0,1. Dicts: --class-weight \"{'yes': 2, 'no': 1}\"."
-    )
-    for name, text in parameter_help(ESTIMATORS.values()).items():
-        if name != "verbose":
-            text = text.replace("%", "%%")
-            group.add_argument(option(name), dest=f"p_{name}", default=argparse.SUPPRESS, metavar="VALUE", help=text)
-
-
-# fit
-
-
-def run_fit(args: argparse.Namespace) -> None:
-    """Grow a tree from a table and save it.
-
-    Without --learner, the target decides: text, booleans and whole numbers with
-    at most 20 distinct values are classes (DecisionTreeClassifier), other numbers
-    are not (DecisionTreeRegressor). Columns of numbers are tested by thresholds,
-    columns of text or booleans by the best subset of their categories; where there
-    are more than two classes, by one branch a category (--categorical-split). Empty
-    cells and NA, N/A, NaN, nan, NULL and null are missing.
-    """
-    if args.output:
-        require_place(args.output, args.table)
-    given = given_parameters(args)
-    check_parameters(args.learner, given)
-    choose(given.get("device", "auto"), 1)
-    plan = make_plan(args)
-    check_signs(given.get("monotonic_cst"), plan.features)
-    problem = read_problem(args.table, plan, args.drop_missing)
-    learner = learner_name(args.learner or problem.learner)
-    model = make_learner(learner, with_split(given, learner, problem), args.verbose)
-    check_class_weight(given.get("class_weight"), problem.y, plan.target)
-    show_problem(problem, plan, model)
-    with warnings.catch_warnings():  # the advice above says it in the words of a table
-        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
-        model.fit(problem.X, problem.y, problem.weight)
-    show_fit(model, problem)
-    save_model(model, args.output)
-
-
-def show_problem(problem: Problem, plan: Plan, model: Any) -> None:
-    """Print what was read, and warn of what is odd about it."""
-    missing = sum(int(is_missing(array).sum()) for array in problem.X.arrays)
-    features = f"{count(len(problem.X.columns), 'feature')} ({len(problem.words)} of categories)"
-    show("table", f"{count(problem.y.size, 'row')}, {features}")
-    if problem.words:
-        show("categories", cut_line(problem.words))
-    show("missing", count(missing, "cell"))
-    show("target", f"{plan.target}: {problem.reason}")
-    if problem.weight is not None:
-        show("weights", f"{plan.weight}: {problem.weight.min():g} to {problem.weight.max():g}")
-    branches = ", a branch a category (--categorical-split)" if model.categorical_split == "multiway" else ""
-    show("learner", f"{type(model).__name__}{branches}")
-    label = shortened(str(problem.y[0]), LONGEST)
-    constant = f"column {plan.target!r} is {label} in every row, so the tree is one leaf"
-    for sentence in (*problem.advice, *([constant] if (problem.y == problem.y[0]).all() else [])):
-        complain(sentence, "warning")
-
-
-def show_fit(model: Any, problem: Problem) -> None:
-    """Print what was grown."""
-    forest, info = model.forest_, model.fit_info_
-    rate = problem.y.size / max(info.seconds, 1e-9)
-    show("tree", tree_size(forest))
-    show("time", f"{info.seconds:.2f} s, {rate:,.0f} rows/s ({info.backend} on {info.device})")
-    if info.note:
-        complain(info.note, "note")
-    found = scores(model, problem.X, problem.y, problem.weight)
-    show("training", "; ".join(f"{name} {text}" for name, text in found))
-    show("fingerprint", model.fingerprint())
-
-
 def run_evaluate(args: argparse.Namespace) -> None:
     """Measure a model on a table with the true values."""
     model = load_model(args.model, args.table)
@@ -276,7 +176,7 @@ def run_evaluate(args: argparse.Namespace) -> None:
 
 
 def run_predict(args: argparse.Namespace) -> None:
-    """Write predictions for a table as CSV."""
+    """Write predictions for a table as CSV; of an embedding, leaves in its trees."""
     if args.output:
         require_place(args.output, args.model, args.table)
     model = load_model(args.model, args.table)
@@ -295,6 +195,9 @@ def run_predict(args: argparse.Namespace) -> None:
 
 def prediction_columns(model: Any, X: Columns, proba: bool) -> tuple[list[str], list[NDArray[Any]]]:
     """Names and values of the columns of a file of predictions."""
+    if not hasattr(model, "predict"):
+        leaves = model.apply(X)
+        return [f"leaf_{t}" for t in range(leaves.shape[1])], list(leaves.T)
     outputs = predicted(model, X).reshape(X.shape[0], -1)
     several = outputs.shape[1] > 1
     suffix = [f"_{o}" if several else "" for o in range(outputs.shape[1])]
@@ -309,8 +212,7 @@ def prediction_columns(model: Any, X: Columns, proba: bool) -> tuple[list[str], 
 
 def run_show(args: argparse.Namespace) -> None:
     """Print a model: what it is, its size, its rules, or those of one of its trees."""
-    model = load_model(args.model)
-    model = model.tree_ if hasattr(model, "rules_") else model
+    model = grown(load_model(args.model))
     tree = tree_of(model, args.tree)
     show_model(model)
     if tree is None:

@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ from gputree.core.forest import Forest, Test
 from gputree.core.schema import Kind
 from gputree.inspect.text import Style, fitting_decimals, tree_text
 from gputree.inspect.words import shortened
+from gputree.learners import MODELS
 from gputree.learners.frames import Columns
 from gputree.readers.cells import InputError
 
@@ -181,6 +183,11 @@ def predicted(model: Any, X: Columns, shares: bool = False) -> Any:
         return model.predict_proba(X) if shares else model.predict(X)
 
 
+def grown(model: Any) -> Any:
+    """The tree or forest that a model is, or that its rules were made from."""
+    return model.tree_ if hasattr(model, "rules_") else model
+
+
 def scores(model: Any, X: Columns, y: NDArray[Any], weight: Weight) -> list[tuple[str, str]]:
     """Accuracy, or RMSE and R2."""
     found = predicted(model, X)
@@ -193,7 +200,7 @@ def show_classes(model: Any, X: Columns, y: NDArray[Any], weight: Weight) -> Non
     """Print accuracy, area under the curve, confusion."""
     truth, names = class_numbers(y, model.classes_.tolist())
     shares = predicted(model, X, shares=True)
-    found = shares.argmax(axis=1)
+    found = class_numbers(predicted(model, X), model.classes_.tolist())[0]
     show("accuracy", f"{np.average(truth == found, weights=weight):.4f}")
     show("AUC", area_under_curve(truth, shares, weight))
     unknown = names[len(model.classes_) :]
@@ -257,6 +264,7 @@ class Parameter:
     text: str
 
 
+@cache
 def documented(learner: type) -> dict[str, Parameter]:
     """The parameters of an estimator; several that share a line of its docstring have a default each."""
     text = (learner.__doc__ or "").partition("Parameters\n")[2]
@@ -280,15 +288,25 @@ def parameter_help(learners: Iterable[type]) -> dict[str, str]:
     first: dict[str, Parameter] = {}
     texts: dict[str, str] = {}
     for learner in learners:
-        for name, own in documented(learner).items():
+        for name, own in explained(learner).items():
             known = first.setdefault(name, own)
             if known is own:
                 texts[name] = f"{own.kind}, default={own.default!r}.{own.text}"
-            elif (own.kind or known.kind, own.default) != (known.kind, known.default):
-                same = not own.kind or set(re.split("[{}, ]+", own.kind)) == set(re.split("[{}, ]+", known.kind))
+            elif (own.kind, own.default) != (known.kind, known.default):
+                same = set(re.split("[{}, ]+", own.kind)) == set(re.split("[{}, ]+", known.kind))
                 kind = "" if same else f"{own.kind}, "
                 texts[name] += f" {learner.__name__}: {kind}default={own.default!r}."
     return texts
+
+
+def explained(learner: type) -> dict[str, Parameter]:
+    """The parameters of an estimator; what its docstring leaves to another's is told by the first that tells it."""
+    found = dict(documented(learner))
+    for name, own in found.items():
+        others = (documented(other)[name] for other in MODELS.values() if name in documented(other))
+        told = own if own.kind and own.text else next((p for p in others if p.kind and p.text), own)
+        found[name] = Parameter(own.kind or told.kind, own.default, told.text)
+    return found
 
 
 def write_csv(file: Any, names: Sequence[str], columns: Sequence[NDArray[Any]]) -> None:

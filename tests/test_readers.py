@@ -22,8 +22,8 @@ from pyarrow import compute
 
 from gputree.core.schema import Feature, Kind
 from gputree.readers import delimited, regular
-from gputree.readers.cells import InputError, as_numbers, booleans_as_known, spellings
-from gputree.readers.problem import parse_value
+from gputree.readers.cells import InputError, Spellings, as_numbers, booleans_as_known
+from gputree.readers.learner import parse_value
 from gputree.readers.tables import is_parquet, read_table
 
 LIBRARIES = ("polars", "pyarrow")
@@ -113,6 +113,53 @@ def test_a_file_means_the_same_whatever_reads_it(name: str) -> None:
             assert read(data, library, piece)[0] == expected
 
 
+def cell_by_cell(path: str) -> tuple[Any, Any]:
+    """What a file holds by the rule of the head of `gputree.readers.delimited`, one cell after the other."""
+    with open(path, newline="", encoding="utf-8") as file:
+        names, *rows = filter(None, csv.reader(file, skipinitialspace=True, strict=True))
+    arrays = []
+    for cells in zip(*rows, strict=True):
+        known = [None if cell in ("", "NA", "N/A", "NaN", "nan", "NULL", "null") else cell for cell in cells]
+        try:
+            assert not any("_" in cell for cell in cells)
+            values = [float("nan") if cell is None else float(cell) for cell in known]
+        except (ValueError, AssertionError):
+            arrays.append(("|O", list(map(repr, known))))
+        else:
+            arrays.append(("<f8", list(map(repr, values))))
+    return tuple(names), arrays
+
+
+@pytest.mark.parametrize("library", [None, *LIBRARIES])
+@pytest.mark.parametrize("piece", [500, 2**20])
+def test_a_mixed_file_is_read_as_cell_by_cell(library: str | None, piece: int) -> None:
+    """Thousands of categories, quotes, commas, line feeds, blank cells, text that comes late, numbers as text."""
+    words = ["red", "", "two words", 'say ""hi""', "a,b", "l\nm", " lead", "NA", "null", "é", "0x1", "'"]
+    rows = []
+    for i in range(6000):
+        word = words[i * 7 % 12]
+        late, number = "late" if i == 4500 else i % 9, "" if i % 10 == 3 else i / 8
+        rows.append(f'{i},key {i * 17 % 5000},"{word}",{number},{late},{i % 3 or "NaN"},{i % 2 == 0},')
+    data = "\n".join(["id,key,word,x,late,code,flag,nothing", *rows, ""]).encode()
+    found, _ = read(data, library, piece)
+    assert found == cell_by_cell("t.csv")
+    assert [kind for kind, _ in found[1]] == ["<f8", "|O", "|O", "<f8", "|O", "<f8", "|O", "<f8"]
+
+
+def test_equal_cells_are_one_object() -> None:
+    read(b"a\nx\ny\nx\n", None)
+    first, _, last = read_table("t.csv").arrays[0]
+    assert first is last
+
+
+def test_a_number_is_the_category_that_python_reads_it_as() -> None:
+    known = Spellings((2007.0, 3))
+    assert [known[text] for text in ("2007", "2007.00", "3.0", "3e0", "", "NA")] == [2007.0, 2007.0, 3, 3, None, None]
+    assert [known[text] for text in ("4", "x", "3_0")] == ["4", "x", "3_0"]
+    assert Spellings(("1",))["1.0"] == "1.0"
+    assert Spellings((True, False))["1"] == "1"
+
+
 CELLS = st.sampled_from(
     [
         *(
@@ -192,8 +239,8 @@ def test_no_library_reads_a_number_that_python_does_not(cast: Callable[[str], fl
 
 
 def test_booleans_as_files_write_them() -> None:
-    assert [spellings((False, True))[text] for text in ("true", "TRUE", "True", "false")] == [True, True, True, False]
-    assert "true" not in spellings(("True",))
+    assert [Spellings((False, True))[text] for text in ("true", "TRUE", "True", "false")] == [True, True, True, False]
+    assert "true" not in Spellings(("True",))
     text = Feature("a", Kind.CATEGORICAL, ("false", "true", "x"))
     assert booleans_as_known([True, None, False, "x"], text) == ["true", None, "false", "x"]
     assert booleans_as_known([True, None], Feature("a")) == [True, None]
@@ -232,7 +279,7 @@ def test_the_csv_module_reads_on_where_a_file_gets_odd() -> None:
     assert columns == ("a", "b")
     assert [len(cells) for _, cells in arrays] == [41, 41]
     assert split.count(True) > 4
-    assert split.count(False) == 2  # once for the numbers, once for the text
+    assert split.count(False) == 1  # numbers and text are read in one pass
 
 
 @pytest.mark.parametrize(

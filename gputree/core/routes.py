@@ -88,19 +88,31 @@ def branches_of(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> N
 def look_up(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArray[np.int64]:
     """Branch of category numbers x (n,) at LOOKUP nodes; what a node does not list follows `unseen`.
 
-    The cells of a node are searched by halving, so that a row costs its path whatever the size of the forest.
+    The cells of a node are searched by halving, so that a row costs its path whatever the size of the forest. A node
+    that lists every category up to x has it in place x, where it is looked for first.
     """
-    low, stop = forest.lookup_ptr[node], forest.lookup_ptr[node + 1]
+    low, stop, last = forest.lookup_ptr[node], forest.lookup_ptr[node + 1], forest.lookup_code.size - 1
+    place = np.clip(low + np.nan_to_num(x).astype(np.int64), 0, last)
+    listed = (place >= low) & (place < stop) & (forest.lookup_code[place] == x + 1.0)
+    rest = np.flatnonzero(~listed & (x == x))
+    if rest.size:
+        place[rest] = np.minimum(halved(forest, low[rest], stop[rest], x[rest] + 1.0), last)
+        listed[rest] = (place[rest] < stop[rest]) & (forest.lookup_code[place[rest]] == x[rest] + 1.0)
+    branch: NDArray[np.int64] = np.where(listed, forest.lookup_branch[place], forest.unseen[node]).astype(np.int64)
+    return branch
+
+
+def halved(
+    forest: Forest, low: NDArray[np.int64], stop: NDArray[np.int64], code: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """The first of the cells low .. stop - 1 (n,) whose code is not less than one (n,)."""
     high, last = stop.copy(), forest.lookup_code.size - 1
     while (open_ := low < high).any():
         middle = (low + high) // 2
-        less = forest.lookup_code[np.minimum(middle, last)] < x + 1.0
+        less = forest.lookup_code[np.minimum(middle, last)] < code
         low = np.where(open_ & less, middle + 1, low)
         high = np.where(open_ & ~less, middle, high)
-    place = np.minimum(low, last)
-    listed = (low < stop) & (forest.lookup_code[place] == x + 1.0)
-    branch: NDArray[np.int64] = np.where(listed, forest.lookup_branch[place], forest.unseen[node]).astype(np.int64)
-    return branch
+    return low
 
 
 def step(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> tuple[Parts, NDArray[np.bool_]]:

@@ -123,11 +123,20 @@ def is_gone(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
+def gone_objects(array: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where an array of objects (n,) holds what stands for a missing value."""
+    try:  # all at once, where every object can be compared with itself
+        gone: NDArray[np.bool_] = np.equal(array, np.array(None, object)) | np.not_equal(array, array)
+    except (TypeError, ValueError):
+        gone = np.array([is_gone(v) for v in array.tolist()], bool)
+    return gone
+
+
 def missing_cells(column: Series) -> NDArray[np.bool_]:
     """Where a column has None, null, NA, NaT or NaN, bool (n,)."""
     if isinstance(column, ArrayColumn):
         array = column.values
-        gone = np.array([is_gone(v) for v in array.tolist()], bool) if array.dtype == object else np.isnan(array)
+        gone = gone_objects(array) if array.dtype == object else np.isnan(array)
     else:
         gone = column.is_null().to_numpy().astype(bool)
         if column.dtype.is_float():  # narwhals' is_nan is wrong for pandas' half floats of Arrow

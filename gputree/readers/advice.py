@@ -23,9 +23,9 @@ LEAST = 10  # rows from which a column that counts them is no accident
 DATE = re.compile(r"\d{1,4}([-/._])\d{1,2}\1\d{1,4}([T ].*)?|\d{4}[-/._]\d{2}|\d{1,2}:\d{2}(:\d{2}.*)?")
 
 
-def advice(table: Mapping[str, NDArray[Any]], features: Sequence[str], target: str) -> Iterator[str]:
+def advice(table: Mapping[str, NDArray[Any]], features: Sequence[str], target: str | None) -> Iterator[str]:
     """A sentence a column that is odd; row i of the arrays is row i + 1 of the file."""
-    for name in (*features, target):
+    for name in (*features, *([target] if target else [])):
         array = table[name]
         if array.dtype == object:
             remedy = "name another --target" if name == target else f"leave it out with `--exclude {shlex.quote(name)}`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -54,11 +55,24 @@ def object_array(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def spellings(categories: Sequence[Any]) -> dict[str, Any]:
-    """How a file may write each category: booleans as True, true or TRUE, all others as they are."""
-    texts = {str(c): c for c in categories}
-    booleans = [c for c in categories if isinstance(c, bool)]
-    return texts | {text: c for c in booleans for text in (str(c).lower(), str(c).upper())}
+class Spellings(dict[str, Any]):
+    """What the cells of a column of text stand for, as they are met.
+
+    None for those that hold nothing; a category for its text, for booleans true and TRUE as well, for numbers whatever
+    Python reads as the same; any other text for itself, one object for all cells that are equal.
+    """
+
+    def __init__(self, categories: Sequence[Any] = ()) -> None:
+        booleans = [c for c in categories if isinstance(c, bool)]
+        super().__init__({str(c): c for c in categories})
+        self.update({text: c for c in booleans for text in (str(c).lower(), str(c).upper())})
+        self.update(dict.fromkeys(MISSING))
+        self.numbers = {float(c): c for c in categories if isinstance(c, Real) and not isinstance(c, bool)}
+
+    def __missing__(self, cell: str) -> Any:
+        value = self.numbers.get(float(cell), cell) if self.numbers and is_number(cell) else cell
+        self[cell] = value
+        return value
 
 
 def booleans_as_known(values: list[Any], feature: Feature | None) -> list[Any]:

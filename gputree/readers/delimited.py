@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from gputree.core.schema import Kind
 from gputree.learners.frames import Columns
-from gputree.readers.cells import BOOLEANS, MISSING, InputError, Wanted, as_numbers, is_number, object_array, spellings
+from gputree.readers.cells import BOOLEANS, MISSING, InputError, Spellings, Wanted, as_numbers, is_number, object_array
 from gputree.readers.regular import MARK, Splitter, library, pieces
 from gputree.report import count
 
@@ -50,8 +50,11 @@ class Block(Protocol):
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A column as floats; ValueError where a cell is no number."""
 
-    def texts(self, name: str) -> Sequence[str]:
+    def cells(self, name: str) -> Sequence[str]:
         """A column as it is in the file."""
+
+    def texts(self, name: str, known: Spellings) -> NDArray[Any]:
+        """What the cells of a column stand for, as objects."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +68,13 @@ class Lines:
         """A column as floats; ValueError where a cell is no number."""
         return as_numbers(self.columns[name])
 
-    def texts(self, name: str) -> Sequence[str]:
+    def cells(self, name: str) -> Sequence[str]:
         """A column as it is in the file."""
         return self.columns[name]
+
+    def texts(self, name: str, known: Spellings) -> NDArray[Any]:
+        """What the cells of a column stand for, as objects."""
+        return object_array(list(map(known.__getitem__, self.columns[name])))
 
 
 def read_form(path: str) -> Form:
@@ -88,25 +95,37 @@ def read_form(path: str) -> Form:
 
 
 def read_csv(form: Form, wanted: Wanted) -> Columns:
-    """Numbers where every cell of a column is one, else text; a second pass reads the text."""
-    numbers: dict[str, list[NDArray[np.float64]]] = {
-        name: [] for name, feature in wanted.items() if feature is None or feature.kind == Kind.NUMERIC
-    }
+    """Numbers where every cell of a column is one, else text; a second pass reads columns whose text comes late."""
+    text = {name for name, feature in wanted.items() if feature is not None and feature.kind != Kind.NUMERIC}
+    found = read_columns(form, wanted, text)
+    late = {name: wanted[name] for name in wanted if name not in found}
+    found |= read_columns(form, late, set(late)) if late else {}
+    require_rows(form.path, max((array.size for array in found.values()), default=0))
+    return Columns(tuple(wanted), tuple(found[name] for name in wanted))
+
+
+def read_columns(form: Form, wanted: Wanted, text: set[str]) -> dict[str, NDArray[Any]]:
+    """Columns of text, and of numbers, some of which the first rows show to be text; those that later rows do are left.
+
+    Text is None where missing; a category of another type is found by its text.
+    """
+    known = {name: Spellings(feature.categories if feature else ()) for name, feature in wanted.items()}
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in wanted}
     start = 0
-    for block in blocks(form, set(numbers)):
-        for name in list(numbers):
+    for block in blocks(form, set(wanted)):
+        for name, own in list(parts.items()):
             try:
-                numbers[name].append(block.numbers(name))
+                own.append(block.texts(name, known[name]) if name in text else block.numbers(name))
             except ValueError:
                 if wanted[name] is not None:
-                    numbers[name].append(known_numbers(form.path, name, block.texts(name), start))
+                    own.append(known_numbers(form.path, name, block.cells(name), start))
+                elif start:
+                    del parts[name]
                 else:
-                    del numbers[name]
+                    text.add(name)
+                    own.append(block.texts(name, known[name]))
         start += block.n_rows
-    text = read_text(form, {name: wanted[name] for name in wanted if name not in numbers})
-    require_rows(form.path, max([start, *(array.size for array in text.values())]))
-    arrays = (np.concatenate(numbers[name]) if name in numbers else text[name] for name in wanted)
-    return Columns(tuple(wanted), tuple(arrays))
+    return {name: np.concatenate(own) if own else np.zeros(0) for name, own in parts.items()}
 
 
 def require_rows(path: str, n_rows: int) -> None:
@@ -127,17 +146,6 @@ def known_numbers(path: str, name: str, cells: Sequence[str], start: int) -> NDA
     )
 
 
-def read_text(form: Form, wanted: Wanted) -> dict[str, NDArray[Any]]:
-    """Columns of text, None where missing; a category of another type is found by its text."""
-    known = {name: spellings(feature.categories) if feature else {} for name, feature in wanted.items()}
-    found: dict[str, list[Any]] = {name: [] for name in wanted}
-    for block in blocks(form, set(wanted)):
-        for name, cells in found.items():
-            values = known[name]
-            cells.extend(None if c in MISSING else values.setdefault(c, c) for c in block.texts(name))
-    return {name: object_array(cells) for name, cells in found.items()}
-
-
 def blocks(form: Form, wanted: Collection[str]) -> Iterator[Block]:
     """The wanted columns of all rows in order; the csv module reads what no frame library may."""
     if not wanted:
@@ -151,7 +159,8 @@ def blocks(form: Form, wanted: Collection[str]) -> Iterator[Block]:
             frame = splitter.split(piece.removeprefix(MARK) if first else piece, skip=int(first))
             if frame is None:
                 break
-            yield frame
+            if frame.n_rows:
+                yield frame
             place += len(piece)
             n_rows += frame.n_rows
     with opened(form.path, place) as file:

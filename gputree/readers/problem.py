@@ -1,97 +1,29 @@
-"""What to learn from a table, and by which learner. May import everything below."""
+"""What to learn from a table. May import everything below."""
 
 from __future__ import annotations
 
 import argparse
-import ast
-import inspect
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
 
 from gputree.inspect.words import shortened
-from gputree.learners import ESTIMATORS
 from gputree.learners.frames import Columns
 from gputree.readers.advice import advice
 from gputree.readers.cells import InputError, is_missing, object_array
+from gputree.readers.learner import LEARNERS, Parameters, parameters_of
 from gputree.readers.tables import column_names, read_table, require_column
 from gputree.report import count, cut_list
 
 FEW = 20  # whole numbers with at most so many distinct values are classes
-BY_TARGET = ("DecisionTreeClassifier", "DecisionTreeRegressor")  # where no learner is named
-
-Parameters = Mapping[str, Any]
 
 
-# Learner and parameters
-
-
-def learner_name(name: str) -> str:
-    """The class of this name, whatever the case of its letters."""
-    names = {known.lower(): known for known in ESTIMATORS}
-    if name.lower() not in names:
-        raise InputError(f"--learner {name} is unknown; learners are {', '.join(ESTIMATORS)}")
-    return names[name.lower()]
-
-
-def given_parameters(args: argparse.Namespace) -> Parameters:
-    """Parameters of the learner that are on the command line."""
-    given = {key[2:]: value for key, value in vars(args).items() if key.startswith("p_")}
-    return {name: parse_value(option(name), text) for name, text in given.items()}
-
-
-def option(name: str) -> str:
-    """A parameter as it is written on the command line."""
-    return f"--{name.replace('_', '-')}"
-
-
-def parse_value(what: str, text: str) -> Any:
-    """A parameter as it is written: none, a number, a list, a dict or a word. ``1`` and ``1.0`` are not the same."""
-    words = {"none": None, "true": True, "false": False}
-    if text.lower() in words:
-        return words[text.lower()]
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
-        if text.lstrip()[:1] in tuple("{[('\""):
-            example = "\"{'yes': 2, 'no': 1}\" or -1,0,1"
-            raise InputError(
-                f"{what} {text} is no Python literal; close every brace and quote, as in {example}"
-            ) from error
-        return text
-    return list(value) if isinstance(value, tuple) else value
-
-
-def make_learner(name: str, given: Parameters, verbose: bool) -> Any:
-    """An estimator with these parameters, none of them out of range."""
-    odd = next((key for key in given if key not in inspect.signature(ESTIMATORS[name]).parameters), None)
-    if odd is not None:
-        raise InputError(f"{option(odd)} is no parameter of {name}; leave it out")
-    model = ESTIMATORS[name](**given, verbose=int(verbose))
-    model._check_parameters()
-    return model
-
-
-def check_parameters(learner: str | None, given: Parameters) -> None:
-    """Refuse parameters that no learner in question takes, before any table is read."""
-    errors: list[str] = []
-    for name in [learner_name(learner)] if learner else BY_TARGET:
-        try:
-            make_learner(name, given, False)
-        except (ValueError, TypeError) as error:
-            errors.append(str(error))
-        else:
-            return
-    same = len(errors) == 1 or errors[0].replace(*BY_TARGET) == errors[1]
-    raise InputError(errors[0] if same else f"{errors[0]} (for a target of numbers: {errors[1]})")
-
-
-def check_class_weight(weights: Any, y: NDArray[Any], target: str) -> None:
+def check_class_weight(weights: Any, y: NDArray[Any] | None, target: str | None) -> None:
     """Refuse a weight for a label that is no class, and one that is no number."""
-    if not isinstance(weights, dict):
+    if y is None or not isinstance(weights, dict):
         return
     classes = sorted(set(y.tolist()))
     for label, weight in weights.items():
@@ -103,43 +35,45 @@ def check_class_weight(weights: Any, y: NDArray[Any], target: str) -> None:
             raise InputError(f"--class-weight gives {label!r} the weight {weight!r}; weights are numbers of 0 or more")
 
 
-# Columns
-
-
 @dataclass(frozen=True)
 class Plan:
     """Columns of a table by their use, in the order of the table."""
 
     features: tuple[str, ...]
-    target: str
+    target: str | None
     weight: str | None
 
     @property
     def wanted(self) -> tuple[str, ...]:
         """All columns to read."""
-        return (*self.features, self.target, *([self.weight] if self.weight else []))
+        return (*self.features, *filter(None, (self.target, self.weight)))
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Columns to learn from, what to learn, and what its author should know of the table."""
+    """Columns to learn from, what to learn if anything, and what its author should know of the table."""
 
     X: Columns
-    y: NDArray[Any]
+    y: NDArray[Any] | None
     weight: NDArray[np.float64] | None
-    learner: str
+    classes: bool  # whether y holds labels of classes
     reason: str
     words: tuple[str, ...]  # columns of text with their categories
     advice: tuple[str, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows to learn from."""
+        return self.X.shape[0]
 
 
 def make_plan(args: argparse.Namespace) -> Plan:
     """What the columns of a table are for, from their names."""
     names = column_names(args.table)
-    others = [args.target, *([args.sample_weight] if args.sample_weight else [])]
+    others = [name for name in (args.target, args.sample_weight) if name]
     for name in [*others, *args.exclude]:
         require_column(name, names, args.table)
-    if args.target == args.sample_weight:
+    if len(set(others)) < len(others):
         raise InputError(f"column {args.target!r} cannot be both --target and --sample-weight; name two columns")
     features = tuple(name for name in names if name not in [*others, *args.exclude])
     if not features or args.target in args.exclude:
@@ -157,15 +91,25 @@ def check_signs(signs: Any, features: tuple[str, ...]) -> None:
 
 
 def read_problem(path: str, plan: Plan, drop: bool) -> Problem:
-    """Features, target and weights of a table, the learner that fits them, and what is odd about them."""
+    """Features, target and weights of a table, and what is odd about them."""
     table = dict(zip(plan.wanted, read_table(path, dict.fromkeys(plan.wanted)).arrays, strict=True))
     found = tuple(advice(table, plan.features, plan.target))
-    X = Columns(plan.features, tuple(as_booleans(table[name]) for name in plan.features))
-    keep = with_target(table[plan.target], plan.target, drop)
+    X = Columns(plan.features, tuple(as_integers(as_booleans(table[name])) for name in plan.features))
+    keep: Any = with_target(table[plan.target], plan.target, drop) if plan.target else slice(None)
     weight = checked_weight(table[plan.weight][keep], plan.weight) if plan.weight else None
     X = replace(X, arrays=tuple(array[keep] for array in X.arrays))
-    y, learner, reason = judge(table[plan.target][keep])
-    return Problem(X, y, weight, learner, reason, categories(X), found)
+    y, classes, reason = judge(table[plan.target][keep]) if plan.target else (None, False, "")
+    return Problem(X, y, weight, classes, reason, categories(X), found)
+
+
+def as_integers(array: NDArray[Any]) -> NDArray[Any]:
+    """A column of whole numbers, none missing, as integers, which some learners take for names of values."""
+    return array.astype(np.int64) if array.dtype == np.float64 and whole(array) else array
+
+
+def whole(numbers: NDArray[np.float64]) -> bool:
+    """Whether all numbers are whole, and so small that each has a float of its own."""
+    return bool((np.abs(numbers) < 2**53).all() and (numbers == np.rint(numbers)).all())
 
 
 def as_booleans(array: NDArray[Any]) -> NDArray[Any]:
@@ -206,18 +150,16 @@ def checked_weight(weight: NDArray[Any], name: str) -> NDArray[np.float64]:
     return weight.astype(np.float64)
 
 
-def judge(y: NDArray[Any]) -> tuple[NDArray[Any], str, str]:
-    """Labels or numbers, the learner for them, and why."""
-    classes, numbers = BY_TARGET
+def judge(y: NDArray[Any]) -> tuple[NDArray[Any], bool, str]:
+    """Labels or numbers, whether they are classes, and why."""
     if y.dtype == object and all(isinstance(label, bool) for label in y.tolist()):
-        return y.astype(bool), classes, "booleans"
+        return y.astype(bool), True, "booleans"
     if y.dtype == object:
-        return y, classes, f"text, {count(len(set(y.tolist())), 'class')}"
-    distinct = np.unique(y)
-    if np.isfinite(y).all() and (y == np.rint(y)).all() and np.abs(y).max() < 2**53:
-        learner = classes if distinct.size <= FEW else numbers
-        return y.astype(np.int64), learner, f"whole numbers, {distinct.size:,} distinct"
-    return y, numbers, f"numbers, {distinct.size:,} distinct"
+        return y, True, f"text, {count(len(set(y.tolist())), 'class')}"
+    distinct = np.unique(y).size
+    if whole(y.astype(np.float64)):
+        return y.astype(np.int64), distinct <= FEW, f"whole numbers, {distinct:,} distinct"
+    return y, False, f"numbers, {distinct:,} distinct"
 
 
 def categories(X: Columns) -> tuple[str, ...]:
@@ -226,10 +168,20 @@ def categories(X: Columns) -> tuple[str, ...]:
     return tuple(f"{shortened(name, 30)} ({len(set(array.tolist()) - {None}):,})" for name, array in text)
 
 
+def fitting(family: tuple[str, ...], classes: bool) -> str:
+    """The class of a family that learns classes, or numbers, if there is one."""
+    kind = ClassifierMixin if classes else RegressorMixin
+    return next((name for name in family if issubclass(LEARNERS[name], kind)), family[0])
+
+
 def with_split(given: Parameters, learner: str, problem: Problem) -> Parameters:
     """A branch for each category, where a binary test of categories cannot be found and nothing else is asked for."""
-    random = given.get("splitter", "random" if learner.startswith("Extra") else "best") == "random"
+    known = parameters_of(learner)
+    splitter = known["splitter"].default if "splitter" in known else getattr(LEARNERS[learner], "splitter", "")
+    random = given.get("splitter", splitter) == "random"
     wide = any(a.dtype == object and len(set(a.tolist()) - {None}) > 2 for a in problem.X.arrays)
-    if random or not wide or "Classifier" not in learner or len(set(problem.y.tolist())) <= 2:
+    several = problem.y is not None and len(set(problem.y.tolist())) > 2
+    named = issubclass(LEARNERS[learner], ClassifierMixin) and "categorical_split" in known
+    if random or not (named and wide and several):
         return given
     return {"categorical_split": "multiway", **given}

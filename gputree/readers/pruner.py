@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import fields
 from typing import Any
 
@@ -12,18 +11,12 @@ from gputree.inspect.words import shortened
 from gputree.io import require_place
 from gputree.pruning import prune
 from gputree.readers.cells import InputError
-from gputree.readers.problem import given_parameters, option
+from gputree.readers.learner import dashed, given_parameters, option
 from gputree.readers.rows import add_row_options, known_target, read_rows, show_rows
 from gputree.readers.tables import load_model, save_model
 from gputree.report import LABEL, WIDTH, documented, scores, show, tree_size
 
-
-def rule_name(rule: type) -> str:
-    """A class as it is written on the command line: ``ErrorBased`` is ``error-based``."""
-    return re.sub("(?<=[a-z])(?=[A-Z])", "-", rule.__name__).lower()
-
-
-NAMES: dict[str, Any] = {rule_name(rule): rule for rule in RULES.values()}
+NAMES: dict[str, Any] = {dashed(rule.__name__): rule for rule in RULES.values()}
 
 
 def add_prune_options(parser: argparse.ArgumentParser) -> None:

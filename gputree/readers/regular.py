@@ -19,7 +19,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.readers.cells import MISSING, as_numbers
+from gputree.readers.cells import MISSING, Spellings, as_numbers, object_array
 
 PIECE = 16 * 2**20  # bytes that are read at a time
 MARK = b"\xef\xbb\xbf"  # of UTF-8, at the beginning of files from Windows
@@ -143,11 +143,18 @@ class Frame:
                 return np.array(prepare(cells).cast(nw.Float64()).to_numpy(), np.float64)
             except Exception:  # a cell that this library cannot read, Python perhaps can; each has errors of its own
                 continue
-        return as_numbers(self.texts(name))
+        return as_numbers(self.cells(name))
 
-    def texts(self, name: str) -> Sequence[str]:
+    def cells(self, name: str) -> Sequence[str]:
         """A column as it is in the file."""
         return [cell or "" for cell in self.columns[name].to_list()]
+
+    def texts(self, name: str, known: Spellings) -> NDArray[Any]:
+        """What the cells of a column stand for, as objects; each distinct one is looked up once."""
+        cells = self.columns[name].fill_null("")
+        distinct = cells.unique().to_list()
+        place = cells.replace_strict(distinct, range(len(distinct)), return_dtype=nw.Int64()).to_numpy()
+        return object_array([known[cell] for cell in distinct])[place]
 
 
 def as_is(cells: nw.Series[Any]) -> nw.Series[Any]:

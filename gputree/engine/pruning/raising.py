@@ -56,7 +56,7 @@ class Raising:
         self.errors = np.zeros(forest.n_nodes)  # expected of what stands in a place
         self.waiting = np.zeros(forest.n_nodes, bool)
         self.parts: dict[int, Parts] = {}  # of the cases in tests, by depth
-        self.owner = np.zeros(forest.n_nodes, np.intp)
+        self.owner, self.place = np.zeros((2, forest.n_nodes), np.intp)
         self.divide = by_cases(forest)
         self.verdicts: list[Verdict] = []
 
@@ -73,7 +73,7 @@ class Raising:
     def settle(self, at: Parts) -> None:
         """Send cases down from some places to the leaves, and have all tests on the way judged."""
         while len(at):
-            there = np.unique(at.node)
+            there = np.flatnonzero(np.bincount(at.node))
             self.counts[there] = 0
             np.add.at(self.counts, (at.node, self.all.y[0][at.row]), at.weight)
             self.waiting[there] = ~self.leaf[there]
@@ -87,7 +87,7 @@ class Raising:
         new = np.zeros(self.forest.n_nodes, bool)
         new[at.node] = True
         depth = self.forest.depth[at.node]
-        for level in np.unique(depth).tolist():
+        for level in np.flatnonzero(np.bincount(depth)).tolist():
             own = at.take(depth == level)
             old = self.parts.get(level)
             self.parts[level] = own if old is None else Parts.joined([old.take(~new[old.node]), own])
@@ -137,9 +137,10 @@ class Raising:
         expected = np.zeros(nodes.size)
         while len(at):
             ended = at.take(self.leaf[at.node])
-            leaves, place = np.unique(ended.node, return_inverse=True)
+            leaves = np.flatnonzero(np.bincount(ended.node))
+            self.place[leaves] = np.arange(leaves.size)
             counts = np.zeros((leaves.size, self.counts.shape[1]), np.int64)
-            np.add.at(counts, (place, self.all.y[0][ended.row]), ended.weight)
+            np.add.at(counts, (self.place[ended.node], self.all.y[0][ended.row]), ended.weight)
             np.add.at(expected, self.owner[leaves], self.limit(*misfits(counts, self.fitted.unit)))
             at = self.down(at.take(~self.leaf[at.node]))
             self.owner[at.node] = self.owner[self.parent[at.node]]
