@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.core.forest import Forest
 from gputree.core.routes import Parts
 from gputree.engine.pruning import (
     BottomUp,
@@ -28,6 +27,7 @@ from gputree.engine.pruning import (
     ChiSquare,
     Collapse,
     CostComplexity,
+    DescriptionLength,
     ErrorBased,
     Fitted,
     Needs,
@@ -40,7 +40,7 @@ from gputree.engine.pruning import (
 )
 from gputree.learners.forest import BaseForest
 from gputree.learners.grower import Grower
-from gputree.learners.stopped import reasons_left
+from gputree.learners.stopped import with_forest
 from gputree.learners.tasks import checked_weight
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "ChiSquare",
     "Collapse",
     "CostComplexity",
+    "DescriptionLength",
     "ErrorBased",
     "Path",
     "ReducedError",
@@ -58,8 +59,6 @@ __all__ = [
     "cost_complexity_path",
     "prune",
 ]
-
-STALE = ("oob_score_", "oob_errors_", "oob_decision_function_", "oob_prediction_")  # of the trees as they were
 
 
 def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
@@ -72,8 +71,9 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     rule : Rule
         How to prune: an object such as ``ErrorBased()``, also of a class of your own.
     X : array-like or frame of shape (n_rows, n_features), optional
-        For a rule that asks for them: the rows of the fit (`ErrorBased` with raising, `RiskBound`, `BottomUp`), or rows
-        that the fit has not seen (`ReducedError`, `ValidationSet`). Columns must be those of the fit.
+        For a rule that asks for them: the rows of the fit (`ErrorBased` with raising, `RiskBound`, `BottomUp`,
+        `DescriptionLength`), or rows that the fit has not seen (`ReducedError`, `ValidationSet`). Columns must be those
+        of the fit.
     y : array-like of shape (n_rows,) or (n_rows, n_outputs), optional
         Their labels or numbers.
     sample_weight : array-like of shape (n_rows,), optional
@@ -176,6 +176,11 @@ def check_model(model: Any, rule: Rule) -> None:
             f"{rule!r} counts errors of one output of classes, and {type(model).__name__} was fitted to numbers or "
             "several outputs; give ReducedError() or CostComplexity(alpha)"
         )
+    if rule.raises and getattr(model, "monotonic_cst", None) is not None:
+        raise ValueError(
+            "a branch in the place of its test would undo monotonic_cst: give a rule that only cuts, such as "
+            "ErrorBased(raising=False)"
+        )
 
 
 def check_rows(rule: Rule, X: Any, y: Any) -> None:
@@ -201,11 +206,6 @@ def of_size_one(cases: Cases) -> Cases:
 
 def as_fitted(model: Any, cases: Cases) -> Cases:
     """The rows as the fit saw them, in the roots with their whole weights."""
-    if getattr(model, "monotonic_cst", None) is not None:
-        raise ValueError(
-            "a branch in the place of its test would undo monotonic_cst: give a rule that only cuts, such as "
-            "ErrorBased(raising=False)"
-        )
     if getattr(model, "class_weight", None) is not None:
         weight = model._weights(cases.y.T, cases.weight, cases.weight.size)
         cases = replace(cases, weight=cases.weight if weight is None else weight)
@@ -236,13 +236,3 @@ def check_counts(model: Any, cases: Cases, parts: list[Parts]) -> None:
                 f"{(model.forest_.stats[root, :n_classes] * model.weight_unit_).tolist()}; give the rows and weights "
                 "of the fit, or a rule that needs none, such as ErrorBased(raising=False)"
             )
-
-
-def with_forest(model: Any, forest: Forest) -> Any:
-    """The same fitted model with other trees."""
-    other = object.__new__(type(model))
-    other.__dict__.update({name: value for name, value in vars(model).items() if name not in (*STALE, "_view")})
-    other.forest_ = forest.lock()
-    if getattr(model, "stopping", None) is not None:
-        other._stop_codes = reasons_left(model._stop_codes, model.forest_, forest)
-    return other

@@ -830,6 +830,7 @@ def test_prune_by_a_rule_that_needs_no_rows(run: Run) -> None:
         (["error-based", "--cf", "0.05", "--limit", "c45"], 1),
         (["error-based", "--raising", "False"], 0),
         (["collapse"], 0),
+        (["description-length", "--tree-weight", "2", "--code", "wallace-patrick"], 1),
     ],
     ids=lambda v: v[0] if isinstance(v, list) else "",
 )
@@ -858,6 +859,7 @@ def test_prune_a_regressor(run: Run) -> None:
         (["--rule", "risk-bound", "--delta", "2", "--table", "other.csv"], "delta=2 must be a number above 0"),
         (["--rule", "error-based", "--cf", "0", "--table", "train.csv"], "cf=0 must be a number above 0"),
         (["--rule", "risk-bound", "--table", "other.csv"], "give the rows"),
+        (["--rule", "description-length"], "--rule description-length needs the rows of the fit; give them with"),
         (["--rule", "reduced-error", "--strict", "no", "--table", "other.csv"], "strict='no' must be True or False"),
         (["--rule", "cost-complexity"], "--rule cost-complexity needs --alpha"),
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,13 @@ from sklearn.exceptions import NotFittedError
 import gputree
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier, RandomForestRegressor
 from gputree.core.forest import SPREAD, Forest, Test
+from gputree.engine.pruning import cost_complexity_path, nested
+from gputree.engine.pruning import prune as one_alpha
 from gputree.engine.pruning.bottom_up import cheaper_leaves, greedy_leaves
 from gputree.engine.pruning.errors import ADDED
+from gputree.engine.pruning.path import Heap, weakest_links
 from gputree.inspect.check import check_forest
+from gputree.learners.stopped import with_forest
 from gputree.pruning import Collapse, CostComplexity, ErrorBased, ReducedError, Rule, ValidationSet, prune
 from tests.backends.test_methods import random_forest
 
@@ -180,7 +185,7 @@ def test_numbers_are_pruned_by_squared_differences() -> None:
     for choice in range(1 << inner.size):
         marks = np.zeros(model.forest_.n_nodes, bool)
         marks[inner[[bool(choice >> i & 1) for i in range(inner.size)]]] = True
-        other = gputree.pruning.with_forest(model, model.forest_.collapse(marks))
+        other = with_forest(model, model.forest_.collapse(marks))
         best = min(best, float(((other.predict(X[1::2]) - y[1::2]) ** 2).sum()))
     assert ((pruned.predict(X[1::2]) - y[1::2]) ** 2).sum() == pytest.approx(best, rel=1e-12)
     forest = RandomForestRegressor(n_estimators=3).fit(X[::2], y[::2])
@@ -341,3 +346,101 @@ def test_j48s_limit_is_one_of_more_errors() -> None:
         ErrorBased(cf=0.9)
     assert (ADDED["j48"](np.full(3, 16.0), np.array([0.0, 1.0, 4.0]), 0.5) >= 0).all()
     assert ErrorBased(cf=0.9, limit="binomial").cf == 0.9
+
+
+def plain_path(forest: Forest, cost: list[int], counted: list[bool]) -> list[tuple[Fraction, set[int]]]:
+    """Every alpha from which on a smaller tree is best, and the tests that are leaves then, by whole recomputation."""
+
+    def below(node: int, marks: set[int]) -> tuple[int, int]:
+        children = [] if node in marks else list(forest.node(node).children)
+        found = [below(child, marks) for child in children]
+        if not children:
+            return cost[node], 1 if node in marks else int(counted[node])
+        return sum(c for c, _ in found), int(counted[node]) + sum(n for _, n in found)
+
+    def open_(node: int, marks: set[int]) -> list[int]:
+        children = [] if node in marks else list(forest.node(node).children)
+        return ([node] if children else []) + [n for child in children for n in open_(child, marks)]
+
+    marks: set[int] = set()
+    steps: list[tuple[Fraction, set[int]]] = []
+    while nodes := open_(0, marks):
+        strength = {}
+        for node in nodes:
+            branch, leaves = below(node, marks)
+            strength[node] = Fraction(cost[node] - branch, leaves - 1) if leaves > 1 else Fraction(0)
+        node = min(nodes, key=lambda n: (strength[n], n))
+        marks = marks | {node}
+        steps.append((max(strength[node], steps[-1][0] if steps else Fraction(0)), marks))
+    return steps
+
+
+@pytest.mark.parametrize("nodes", [False, True], ids=["leaves", "nodes"])
+@pytest.mark.parametrize("seed", range(25))
+def test_the_weakest_links_are_those_of_a_new_search_every_time(seed: int, nodes: bool) -> None:
+    """Costs are small whole numbers, so that many links are as weak as others."""
+    rng = np.random.default_rng(seed)
+    forest = random_forest(rng, 1)
+    leaf = forest.kind == Test.LEAF
+    cost = np.where(leaf, rng.integers(0, 3, leaf.size), rng.integers(3, 9, leaf.size))
+    counted = leaf | nodes
+    found = weakest_links(forest, cost.astype(float), counted)
+    expected = plain_path(forest, cost.tolist(), counted.tolist())
+    ends = sorted({float(alpha) for alpha, _ in expected})
+    for alpha in [a + 1e-9 for a in ends]:
+        marks = max((m for a, m in expected if a <= alpha), key=len)
+        ours = found.steps & (found.alpha <= alpha)
+        theirs = np.isin(np.arange(leaf.size), list(marks))
+        assert forest.collapse(ours).fingerprint() == forest.collapse(theirs).fingerprint()
+
+
+@pytest.mark.parametrize("penalty", ["leaves", "nodes"])
+def test_one_path_has_the_trees_of_every_alpha(penalty: str) -> None:
+    """In whatever order the alphas are given; trees are nested."""
+    X, y = load_breast_cancer(return_X_y=True)
+    model = DecisionTreeClassifier().fit(X, y)
+    weight = model.layout_.weight(model.forest_.stats.T)
+    path = cost_complexity_path(model.forest_, weight, np.inf, penalty)
+    alphas = [0.0, *path.alphas[::-2].tolist(), 0.004, 1.0, 0.001]
+    sizes = {}
+    for alpha, forest in zip(alphas, nested(model.forest_, weight, alphas, penalty), strict=True):
+        assert forest.fingerprint() == one_alpha(model.forest_, weight, alpha, penalty).fingerprint()
+        sizes[alpha] = forest.n_nodes
+    assert [sizes[alpha] for alpha in sorted(sizes)] == sorted(sizes.values(), reverse=True)
+    for step, alpha in enumerate(path.alphas.tolist()):
+        marks = np.zeros(weight.size, bool)
+        marks[path.nodes[: np.searchsorted(path.alphas, alpha, "right") - 1]] = True
+        assert step == 0 or one_alpha(model.forest_, weight, alpha, penalty).n_nodes == (
+            model.forest_.collapse(marks).n_nodes
+        )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_heaps_give_their_largest_first(seed: int) -> None:
+    """Joined, and put under larger numbers, in any order, with some taken off in between."""
+    rng = np.random.default_rng(seed)
+    heap, heaps = Heap(400), [(-1, list[int]()) for _ in range(3)]
+    for i in range(400):
+        heap.key[i] = 1000.0 + i if rng.random() < 0.3 else float(rng.integers(0, 50))
+        which = int(rng.integers(3))
+        top, own = heaps[which]
+        if heap.key[i] >= 1000.0:
+            heap.put(i, top)
+            heaps[which] = i, [*own, i]
+        else:
+            heaps[which] = heap.joined(top, i), [*own, i]
+        for _ in range(int(rng.integers(0, 2))):
+            top, own = heaps[which]
+            if own:
+                assert heap.key[top] == max(heap.key[j] for j in own)
+                heaps[which] = heap.without(top), [j for j in own if j != top]
+        if rng.random() < 0.1:
+            (a, left), (b, right) = heaps[0], heaps[1]
+            heaps[0] = heap.joined(a, b) if b >= 0 else a, left + right
+            heaps[1] = -1, []
+    for top, own in heaps:
+        for _ in range(len(own)):
+            assert heap.key[top] == max(heap.key[j] for j in own)
+            own.remove(top)
+            top = heap.without(top)
+        assert top == -1

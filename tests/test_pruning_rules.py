@@ -32,6 +32,7 @@ from gputree.pruning import (
     ChiSquare,
     Collapse,
     CostComplexity,
+    DescriptionLength,
     ErrorBased,
     ReducedError,
     RiskBound,
@@ -55,6 +56,8 @@ EVERY = [
     CostComplexity(0.003, "leaves", "error"),
     ChiSquare(0.001),
     RiskBound(0.2, 1),
+    DescriptionLength(),
+    DescriptionLength(0.5, 1.0, "wallace-patrick", "sqrt"),
 ]
 
 
@@ -300,6 +303,11 @@ def test_rows_that_a_test_has_no_branch_for(rule: Any) -> None:
         (lambda: RiskBound("x"), "delta='x' must be"),
         (lambda: RiskBound(True), "delta=True must be"),
         (lambda: RiskBound(0.1, 0), "n_tests=0 must be a whole number"),
+        (lambda: RiskBound(0.1, True), "n_tests=True must be a whole number"),
+        (lambda: CostComplexity(True), "alpha=True must be a number of at least 0"),
+        (lambda: ErrorBased(True), "cf=True must be a number above 0"),
+        (lambda: ErrorBased(limit=["j48"]), r"limit=\[.j48.\] must be one of"),
+        (lambda: ReducedError(1), "strict=1 must be True or False"),
         (lambda: ErrorBased(0.0), "cf=0.0 must be a number above 0 and below 1"),
         (lambda: ErrorBased(1.5), "cf=1.5 must be"),
         (lambda: ErrorBased(limit="x"), "limit='x' must be one of 'j48'"),

@@ -19,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier as Theirs
 
 import gputree
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor, MDLTreeClassifier, export_text, pruning
+from gputree.backends.oracle import Oracle
 from gputree.core.forest import Test
 from gputree.core.keys import Stream, draw
 from gputree.model_selection import estimate_error
@@ -202,7 +203,7 @@ def test_folds_of_every_node() -> None:
     X, y, _, _ = cancer()
     full = DecisionTreeClassifier().fit(X, y)
     rows = rows_of(full, X)
-    hashes = draw(np.array([0], np.uint64), Stream.SHUFFLE, np.arange(len(y), dtype=np.uint64))
+    hashes = draw(np.array([0], np.uint64), Stream.FOLD, np.arange(len(y), dtype=np.uint64))
     fold = np.argsort(np.argsort(hashes)) % 4
 
     def across(node: int, above: int | None = None) -> int:
@@ -450,8 +451,15 @@ def test_validation_rows_that_do_not_fit_are_refused(rows: Any, labels: Any, mes
         (lambda: MaxIterations(-1), "iterations=-1"),
         (lambda: MinSamples(split=1), "split=1"),
         (lambda: MinSamples(leaf=0), "leaf=0"),
-        (lambda: ChiSquare(0.0), "alpha=0.0 must lie between 0 and 1"),
-        (lambda: ChiSquare(1), "alpha=1 must lie between 0 and 1"),
+        (lambda: ChiSquare(0.0), "alpha=0.0 must be a number above 0 and below 1"),
+        (lambda: ChiSquare(1), "alpha=1 must be a number above 0"),
+        (lambda: ChiSquare(True), "alpha=True must be"),
+        (lambda: MaxDepth(True), "depth=True must be a whole number"),
+        (lambda: MaxNodes(True), "nodes=True"),
+        (lambda: MaxIterations(False), "iterations=False"),
+        (lambda: MinSamples(leaf=True), "leaf=True"),
+        (lambda: CrossValidated(True), "cv=True"),
+        (lambda: SavesBits(exception_weight=True), "exception_weight=True must be a positive number"),
         (lambda: CrossValidated(1), "cv=1"),
         (lambda: SavesBits(tree_weight=0), "tree_weight=0 must be a positive number"),
         (lambda: MaxNodes(3) & NoGain(), "bounds the whole tree and stops no node by itself"),
@@ -563,3 +571,19 @@ def test_rules_that_are_joined_twice_bound_the_tree() -> None:
     flat = MaxNodes(3) | MaxDepth(50) | NoGain()
     sizes = [gputree.DecisionTreeClassifier(stopping=rule).fit(X, y).forest_.n_nodes for rule in (nested, flat)]
     assert sizes == [3, 3]
+
+
+@pytest.mark.parametrize("rule", [NoGain(), MinSamples(leaf=9)], ids=repr)
+def test_branches_are_counted_once_a_level(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, _, _ = cancer()
+    counted = 0
+    original = Oracle.children
+
+    def children(self: Oracle, shard: Any, splits: Any) -> Any:
+        nonlocal counted
+        counted += 1
+        return original(self, shard, splits)
+
+    monkeypatch.setattr(Oracle, "children", children)
+    model = DecisionTreeClassifier(stopping=rule, device="numpy").fit(X, y)
+    assert counted <= model.get_depth() + 1

@@ -206,8 +206,11 @@ def log2_gamma(x: ArrayLike) -> NDArray[np.float64]:
     return log2_factorial(x) - log2(x)
 
 
+CODES: dict[str, Code] = {code.name: code for code in (QuinlanRivest(), WallacePatrick())}
+
+
 @dataclass(frozen=True, slots=True)
-class DescriptionLength:
+class MessageParts:
     """What the labels of a table cost, sent by a tree and its exceptions, in bits.
 
     Attributes

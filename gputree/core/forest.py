@@ -297,20 +297,6 @@ class ForestBuilder:
         array: NDArray[Any] = getattr(self.nodes, name)[..., node]
         return array
 
-    def looked_up(self, nodes: NDArray[np.int32], n_features: int) -> NDArray[np.bool_]:
-        """Features whose categories the tests above some nodes look up, bool (k, n_features)."""
-        feature = np.full(self.n_nodes, -1, np.int32)
-        feature[self.column("node", np.int32)] = np.where(
-            self.column("kind", np.uint8) == Test.LOOKUP, self.column("feature", np.int32), -1
-        )
-        used = np.zeros((nodes.size, n_features + 1), bool)  # the last for tests of other kinds
-        row, above = np.arange(nodes.size), self.of("parent", nodes)
-        while (row := row[above >= 0]).size:
-            above = above[above >= 0]
-            used[row, feature[above]] = True
-            above = self.of("parent", above)
-        return used[:, :n_features]
-
     def mark(self, tests: Marked) -> None:
         """Turn leaves into tests."""
         self.marked.append(tests)

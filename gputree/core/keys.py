@@ -33,6 +33,9 @@ class Stream(IntEnum):
     TARGET = 8
     HELD_OUT = 9
     RESAMPLE = 10
+    FOLD = 11
+    HOLDOUT = 12
+    PART = 13
 
 
 def _words(value: Integers) -> UInt64s:

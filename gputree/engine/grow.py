@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gputree.backends.protocol import SHARD, Backend, Codes, DeviceMemoryError
 from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test
 from gputree.core.keys import child_keys
+from gputree.core.lookups import LookedUp
 from gputree.core.splits import NOT_MET, Growth, Slots, Splits, choose, concatenate
 from gputree.core.summary import Figures, coarse_means, describe_counts, describe_sums, hold, two_sum
 from gputree.core.target import Target
@@ -66,6 +67,11 @@ class Plan:
     recipe: Recipe
     n_codes: NDArray[np.int64]
     forest: ForestBuilder = field(default_factory=ForestBuilder)
+    used: LookedUp = field(init=False)
+    counted: tuple[Splits, NDArray[np.int64]] | None = None  # tests that were judged, and what their branches hold
+
+    def __post_init__(self) -> None:
+        self.used = LookedUp(self.n_codes.size)
 
     def plant(self, keys: NDArray[np.uint64]) -> Slots:
         """Add the roots; give those that may be split."""
@@ -78,7 +84,7 @@ class Plan:
 
     def split(self, splits: Splits) -> Slots:
         """Turn leaves into tests, add their children, regroup the rows; give the children that may be split."""
-        stats = self.backend.children(self.shard, splits)
+        stats = self.children(splits)
         parent = np.repeat(np.arange(len(splits)), splits.n_branches)
         first = np.cumsum(splits.n_branches) - splits.n_branches
         branch = np.arange(parent.size) - first[parent]
@@ -98,6 +104,14 @@ class Plan:
         """Record tests and where their children (C, children) begin."""
         marked = tests(splits, self.target.layout.weight(stats), first, n_nodes)
         self.forest.mark(elsewhere(marked, self.recipe.elsewhere, self.recipe.others))
+        if self.recipe.sampler.once:
+            self.used.follow(marked)
+
+    def children(self, splits: Splits) -> NDArray[np.int64]:
+        """Channels of the branches of tests, which a judge may have asked for already."""
+        if self.counted is not None and self.counted[0] is splits:
+            return self.counted[1]
+        return self.backend.children(self.shard, splits)
 
     def bounds(
         self, splits: Splits, stats: NDArray[np.int64], parent: NDArray[Any], branch: NDArray[Any], first: NDArray[Any]
@@ -186,7 +200,9 @@ class Plan:
             self.n_codes[splits.feature],
         )
         keep = judge.keeps(proposed, self.forest.marked)
-        return splits if keep.all() else splits.take(np.flatnonzero(keep))
+        kept = splits if keep.all() else splits.take(np.flatnonzero(keep))
+        self.counted = kept, children[:, np.repeat(keep, splits.n_branches)]
+        return kept
 
     def settle(self, slots: Slots) -> Iterator[Splits]:
         """Try the next features until every slot has a test or none left to try.
@@ -215,7 +231,7 @@ class Plan:
         features = sampler.features(slots, self.n_codes.size, first, count)
         if not sampler.once:
             return features
-        used = self.forest.looked_up(slots.id, self.n_codes.size)
+        used = self.used.columns(slots.id)
         return np.where(np.take_along_axis(used, features, axis=1), np.int32(-1), features)
 
     def batches(self, slots: Slots) -> Iterator[Slots]:

@@ -249,22 +249,48 @@ def default_label(rules: Sequence[Candidate], cases: RuleCases) -> int:
 
 def polished(rules: Sequence[Candidate], default: int, cases: RuleCases, margin: int = 1) -> list[Candidate]:
     """The ordered list without rules in whose place what follows them would be right on so many rows more, or more."""
-    kept = [rule for rule in rules if rule.error <= HOPELESS]
-    classes = cases.classes()
-    while True:
-        worse = next((i for i in range(len(kept)) if lost_by(kept, i, default, classes) >= margin), None)
-        if worse is None:
-            return kept
-        del kept[worse]
+    deciding = Deciding([rule for rule in rules if rule.error <= HOPELESS], default, cases)
+    while (worse := np.flatnonzero(deciding.there & (deciding.lost() >= margin))).size:
+        deciding.drop(int(worse[0]))
+    return [rule for rule, there in zip(deciding.rules, deciding.there, strict=True) if there]
 
 
-def lost_by(rules: Sequence[Candidate], i: int, default: int, classes: Bits) -> int:
-    """On how many rows more than rule i the next rule that holds, or the default, is right, of those that i decides."""
-    mine = rules[i].met.copy()
-    for rule in rules[:i]:
-        mine &= ~rule.met
-    right, left, instead = int(size(mine & classes[rules[i].label])), mine, 0
-    for rule in rules[i + 1 :]:
-        instead += int(size(left & rule.met & classes[rule.label]))
-        left = left & ~rule.met
-    return instead + int(size(left & classes[default])) - right
+class Deciding:
+    """Which rule of an ordered list decides on every row, and which one would without it.
+
+    ``first`` and ``second`` (n,) are the first two rules that are ``there`` and that a row meets; behind the last rule
+    stands the default, which all rows meet. A rule that is dropped changes the rows alone that it is one of the two of.
+    """
+
+    def __init__(self, rules: Sequence[Candidate], default: int, cases: RuleCases) -> None:
+        self.rules, self.cases = rules, cases
+        self.label = np.array([*(rule.label for rule in rules), default])
+        self.met = [rule.met.view(np.uint8) for rule in rules]
+        self.there = np.ones(len(rules), bool)
+        rows = np.arange(cases.n)
+        self.first = self.next(rows, np.full(cases.n, -1))
+        self.second = self.next(rows, self.first)
+
+    def next(self, rows: NDArray[np.intp], after: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The next rule behind some places (k,) that each of the rows (k,) meets."""
+        found, left = np.full(rows.size, len(self.rules)), np.arange(rows.size)
+        for i in np.flatnonzero(self.there).tolist():
+            row = rows[left]
+            hit = (self.met[i][row >> 3] >> (7 - (row & 7)) & 1 > 0) & (after[left] < i)  # bits as of `as_bits`
+            found[left[hit]] = i
+            left = left[~hit]
+        return found
+
+    def lost(self) -> NDArray[np.int64]:
+        """On how many rows more than each rule what follows it is right, of those that it decides (r,)."""
+        right = [self.label[place] == self.cases.label for place in (self.first, self.second)]
+        gain = np.bincount(self.first, right[1], self.label.size) - np.bincount(self.first, right[0], self.label.size)
+        return gain[:-1].astype(np.int64)
+
+    def drop(self, i: int) -> None:
+        """Take a rule out of the list."""
+        self.there[i] = False
+        rows = np.flatnonzero((self.first == i) | (self.second == i))
+        second = self.second[rows]
+        self.first[rows] = np.where(self.first[rows] == i, second, self.first[rows])
+        self.second[rows] = self.next(rows, second)

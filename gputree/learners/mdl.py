@@ -6,24 +6,27 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.criteria import Criterion
-from gputree.core.description import Code, DescriptionLength, QuinlanRivest, WallacePatrick, label_bits
+from gputree.core.description import CODES, MessageParts, label_bits
 from gputree.core.forest import Forest, Test
-from gputree.core.message_length import MessageLength
-from gputree.core.schema import Schema
-from gputree.engine.description import NodeBits, prune_by_length
+from gputree.core.schema import Cuts, Schema
+from gputree.engine.grow import Watch, grow
+from gputree.engine.pruning import Cases, DescriptionLength, Fitted
+from gputree.engine.pruning.lengths import CUTS, prune_by_length
 from gputree.engine.recipe import Recipe
 from gputree.learners.grower import Prepared, Rows
+from gputree.learners.held_out import cases_of
 from gputree.learners.parameters import TREE_CONSTRAINTS
+from gputree.learners.stopped import numbers_left
 from gputree.learners.tasks import ClassifierTree
 
-CODES: dict[str, Code] = {code.name: code for code in (QuinlanRivest(), WallacePatrick())}
 SHARED = (
     *("max_depth", "min_samples_split", "min_samples_leaf", "stopping", "categorical_features", "categories"),
     *("unknown", "max_bins", "device", "verbose"),
@@ -81,7 +84,7 @@ class MDLTreeClassifier(ClassifierTree):
 
     Attributes
     ----------
-    description_length_ : DescriptionLength
+    description_length_ : MessageParts
         Bits of the tree (``structure``, ``attributes``, ``classes``, with the sum ``tree``), of the ``exceptions`` and
         in ``total``, unweighted; beside them ``labels``, what the classes cost without a tree.
     classes_ : array (n_classes,)
@@ -128,12 +131,14 @@ class MDLTreeClassifier(ClassifierTree):
     min_weight_fraction_leaf: ClassVar[float] = 0.0
     min_impurity_decrease: ClassVar[float] = 0.0
     ccp_alpha: ClassVar[float] = 0.0
+    _saved: ClassVar[tuple[str, ...]] = (*ClassifierTree._saved, "_tests")
+    _tests: NDArray[np.float64]  # (N,) of its column that each test was chosen among, 0 in leaves
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: rule for name, rule in TREE_CONSTRAINTS.items() if name in SHARED},
         "code": [StrOptions(set(CODES))],
         "tree_weight": [Interval(Real, 0.0, None, closed="neither")],
         "exception_weight": [Interval(Real, 0.0, None, closed="neither")],
-        "numeric_cuts": [StrOptions({"all", "sqrt"})],
+        "numeric_cuts": [StrOptions(set(CUTS))],
         "prune": ["boolean"],
     }
 
@@ -173,39 +178,49 @@ class MDLTreeClassifier(ClassifierTree):
         self.verbose = verbose
 
     @property
-    def description_length_(self) -> DescriptionLength:
+    def description_length_(self) -> MessageParts:
         """Bits of the message."""
         check_is_fitted(self, "forest_")
-        forest, criterion = self.forest_, self._lengths(self.weight_unit_)
-        bits = NodeBits.grown(forest, self.layout_, criterion, self.n_features_in_)
+        if "_tests" not in vars(self):
+            raise AttributeError(
+                "description_length_ is not known where pruning put a branch in the place of its test; fit again, or "
+                "prune by a rule that only cuts"
+            )
+        forest = self.forest_
+        fitted = Fitted(forest, self.layout_, self.weight_unit_, self._meaning().criterion)
+        bits = self._rule().bits(fitted, self._tests, self.n_features_in_)
         rows = float(self.layout_.weight(forest.stats[0])) * self.weight_unit_
         return bits.total(forest.kind == Test.LEAF, label_bits(rows, self.layout_.sizes[0]))
 
-    def _lengths(self, unit: float) -> MessageLength:
-        """The criterion that these parameters ask for; a unit of weight stands for so many rows."""
-        spaced = self.numeric_cuts == "sqrt"
-        return MessageLength(
-            code=CODES[self.code],
-            tree=float(self.tree_weight),
-            errors=float(self.exception_weight),
-            per_unit=unit,
-            spaced=spaced,
-        )
+    def _rule(self) -> DescriptionLength:
+        """The rule that these parameters ask for."""
+        return DescriptionLength(float(self.tree_weight), float(self.exception_weight), self.code, self.numeric_cuts)
 
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
         """Tests by their bits, a column of categories once on a path."""
-        recipe = super()._recipe(self._lengths(rows.target.weights.unit), rows, schema)
+        recipe = super()._recipe(self._rule().lengths(rows.target.weights.unit), rows, schema)
         limits = replace(recipe.search.limits, least_met=1)
         return replace(recipe, search=replace(recipe.search, limits=limits), sampler=replace(recipe.sampler, once=True))
+
+    def _grown(self, ready: Prepared, seed: int, watch: Watch | None) -> Forest:
+        """Also counts the tests that each was chosen among."""
+        codes, cuts = self._codes(ready)
+        forest = grow(ready.backend, codes, ready.rows.target, ready.recipe, seed, watch)
+        self._tests = self._rule().tests(forest, coded(cases_of(ready.rows), cuts))
+        return forest
 
     def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
         """From the tips up."""
         if not self.prune:
             return forest
-        target = ready.rows.target
-        criterion = self._lengths(target.weights.unit)
-        bits = NodeBits.grown(forest, target.layout, criterion, self.n_features_in_)
-        return prune_by_length(forest, bits, criterion)
+        target, rule = ready.rows.target, self._rule()
+        fitted = Fitted(forest, target.layout, target.weights.unit, ready.recipe.search.criterion)
+        bits = rule.bits(fitted, self._tests, self.n_features_in_)
+        kept = prune_by_length(forest, bits, rule.lengths(fitted.unit))
+        tests = numbers_left(self._tests, forest, kept)
+        assert tests is not None
+        self._tests = tests
+        return kept
 
     def _unpruned(self) -> Self:
         """The same without pruning."""
@@ -226,3 +241,15 @@ class MDLTreeClassifier(ClassifierTree):
         tags.target_tags.multi_output = False
         tags.classifier_tags.multi_label = False
         return tags
+
+
+def coded(cases: Cases, cuts: tuple[Cuts, ...]) -> Cases:
+    """The cases with one value a code where codes are quantiles: growth tells no more apart."""
+    binned = [f for f, cut in enumerate(cuts) if cut.edges is not None]
+    if not binned:
+        return cases
+    X = cases.X.astype(np.float64)
+    for f in binned:
+        code = cuts[f].code_of(cases.X[:, f]).astype(np.intp)
+        X[:, f] = np.where(code > 0, cuts[f].values[np.maximum(code, 1) - 1], np.nan)
+    return replace(cases, X=X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,17 +17,19 @@ from sklearn.utils import _safe_indexing
 
 from gputree.backends import choose
 from gputree.backends.arrays import on_device
-from gputree.backends.protocol import Codes
+from gputree.backends.protocol import Codes, DeviceError
 from gputree.core.bags import Listed
 from gputree.core.criteria import CRITERIA
 from gputree.core.forest import Forest
 from gputree.core.schema import Cuts, Kind
 from gputree.core.target import Target, counting_rows, on_the_scale_of
 from gputree.engine.grow import grow
+from gputree.engine.pruning import nested
 from gputree.engine.recipe import Recipe
 from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
 from gputree.learners.grower import Prepared, Rows
 from gputree.learners.inputs import read_fit
+from gputree.learners.stopped import with_forest
 from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 POSITIONS = 1 << 20  # rows in the subsets that are grown together
@@ -64,10 +67,32 @@ def refit_each(
     return found
 
 
+def fit_each(models: Sequence[Any], X: Any, y: Any) -> Iterator[tuple[Any, float]]:
+    """A clone of every model fitted on all rows of a table, and the seconds that it took.
+
+    Models that differ in ``ccp_alpha`` alone are grown once: what each cuts is a part of what the next larger alpha
+    does. Each counts the time of that growth, and of its own cut.
+    """
+    for alike in grown_alike(models):
+        begin = time.perf_counter()
+        if len(alike) == 1:
+            yield clone(alike[0]).fit(X, y), time.perf_counter() - begin
+            continue
+        grown, alphas = clone(alike[0]).set_params(ccp_alpha=0.0).fit(X, y), [model.ccp_alpha for model in alike]
+        forests = nested(grown.forest_, grown.layout_.weight(grown.forest_.stats.T), alphas)
+        growth_seconds = time.perf_counter() - begin
+        for alpha in alphas:
+            begin = time.perf_counter()
+            fitted = with_forest(grown, next(forests)).set_params(ccp_alpha=alpha)
+            yield fitted, growth_seconds + time.perf_counter() - begin
+
+
 def grown_alike(models: Sequence[Any]) -> list[list[Any]]:
-    """Runs of models that are grown alike, and pruned by different ``ccp_alpha``."""
+    """Runs of models that are grown alike, and pruned by different ``ccp_alpha``; refuses parameters as a fit does."""
     runs: list[list[Any]] = []
     for model in models:
+        if type(model) in TOGETHER:
+            model._check_parameters()
         if runs and type(model) in TOGETHER and growth(model) == growth(runs[-1][0]):
             runs[-1].append(model)
         else:
@@ -114,10 +139,9 @@ class Joint:
             return None  # whose rules follow the rows of one tree
         if any_repeats(subsets) and (model.min_samples_leaf, model.min_samples_split) != (1, 2):
             return None  # these count copies of rows in a fit of its own
-        try:
-            joint = cls.read(clone(model), X, y, len(subsets))
-        except (ValueError, TypeError, RuntimeError):
-            return None  # a fit on a subset says better what is wrong, or takes what this one does not
+        joint = cls.read(clone(model), X, y, len(subsets))
+        if joint is None:
+            return None
         exact = all(cut.edges is None for cut in joint.cuts)
         if exact and joint.same_categories() and joint.positive(subsets):
             return joint
@@ -125,16 +149,22 @@ class Joint:
         return None
 
     @classmethod
-    def read(cls, model: Any, X: Any, y: Any, n_subsets: int) -> Joint:
-        """Read the table as a fit does."""
+    def read(cls, model: Any, X: Any, y: Any, n_subsets: int) -> Joint | None:
+        """Read the table as a fit does; None where that refuses it, for a subset may do without what is odd in it."""
         model._check_parameters()
-        matrix, model.schema_ = read_fit(model, X)
-        labels = model._read_target(y, matrix.shape[0])
-        target = model._target(labels, CRITERIA[model.criterion], None)
-        rows = Rows(matrix, target, labels.shape[0], labels.shape[0])
-        recipe = model._recipe(CRITERIA[model.criterion], rows, model.schema_)
-        backend = choose(model.device, model._cells(rows) * n_subsets, None, model.n_jobs)
-        cuts = model._edges(backend, rows, model.schema_)
+        try:
+            matrix, model.schema_ = read_fit(model, X)
+            labels = model._read_target(y, matrix.shape[0])
+        except (ValueError, TypeError):
+            return None
+        try:
+            target = model._target(labels, CRITERIA[model.criterion], None)
+            rows = Rows(matrix, target, labels.shape[0], labels.shape[0])
+            recipe = model._recipe(CRITERIA[model.criterion], rows, model.schema_)
+            backend = choose(model.device, model._cells(rows) * n_subsets, None, model.n_jobs)
+            cuts = model._edges(backend, rows, model.schema_)
+        except (ValueError, DeviceError):
+            return None
         return cls(model, labels, Prepared(backend, recipe, rows), cuts, model._seed())
 
     def same_categories(self) -> bool:
@@ -186,11 +216,11 @@ class Joint:
 
     def pruned(self, tree: Forest, target: Target, alphas: Sequence[float]) -> Iterator[Any]:
         """Fitted models of one tree, cut back by each of some alphas."""
-        for alpha in alphas:
+        kept = nested(tree, target.layout.weight(tree.stats.T), alphas)
+        for alpha, forest in zip(alphas, kept, strict=True):
             fitted = copy.copy(self.model)
             fitted.ccp_alpha = alpha
-            ready = replace(self.ready, rows=replace(self.ready.rows, target=target))
-            fitted._keep(fitted._pruned(tree, ready), target)
+            fitted._keep(forest, target)
             yield fitted
 
     def recipe(self, rows: Rows) -> Recipe:

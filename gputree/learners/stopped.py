@@ -19,6 +19,7 @@ from gputree.core.target import Layout, Target
 from gputree.engine.judge import KEPT, MOST_RULES, Check, Judge, Proposals
 from gputree.engine.recipe import Order, Recipe
 
+STALE = ("oob_score_", "oob_errors_", "oob_decision_function_", "oob_prediction_")  # of the trees as they were
 WORDS = ("", "pure", "too few rows", "max_depth", "no test", "max_leaf_nodes", "pruned")
 INNER, PURE, FEW, DEEP, NO_TEST, FULL, PRUNED = range(len(WORDS))
 
@@ -167,16 +168,21 @@ class AllOf(Rule):
 
 
 class Walkers:
-    """Rows that follow the tests of a tree while it grows."""
+    """Rows that follow the tests of a tree while it grows; ``rows`` are those of every node that holds some."""
 
     def __init__(self, X: NDArray[Any]) -> None:
-        self.X, self.node = X, np.zeros(X.shape[0], np.int64)
+        self.X, self.rows = X, {0: np.arange(X.shape[0])}
 
     def advance(self, marked: Sequence[Marked]) -> None:
-        """Walk down the tests that were carried out, in their order."""
+        """Walk down the tests that were carried out, in their order; of rows that end at their test nothing is kept."""
         for tests in marked:
             row, place, branch = self.branches(tests)
-            self.node[row] = tests.first_child[place] + branch
+            child = tests.first_child[place] + branch
+            order = np.argsort(child, kind="stable")
+            node, first = np.unique(child[order], return_index=True)
+            for old in tests.node.tolist():
+                self.rows.pop(old, None)
+            self.rows.update(zip(node.tolist(), np.split(row[order], first[1:]), strict=False))
 
     def meet(self, proposed: Proposals) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
         """Rows in the nodes of some tests: their numbers, the test and the child that each would come to."""
@@ -185,12 +191,10 @@ class Walkers:
 
     def branches(self, tests: Marked) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
         """Rows in the tested nodes that have a branch there, the place of the test, and the branch."""
-        order = np.argsort(tests.node, kind="stable")
-        place = order[np.minimum(np.searchsorted(tests.node, self.node, sorter=order), tests.node.size - 1)]
-        row = np.flatnonzero(tests.node[place] == self.node)
-        place = place[row]
-        feature = tests.feature[place]
-        x = np.asarray(self.X[row, feature], np.float64).reshape(-1)
+        none = np.zeros(0, np.intp)
+        own = [self.rows.get(node, none) for node in tests.node.tolist()]
+        row, place = np.concatenate([none, *own]), np.repeat(np.arange(len(own)), [rows.size for rows in own])
+        x = np.asarray(self.X[row, tests.feature[place]], np.float64).reshape(-1)
         branch = branches_of(stumps(tests), place, x)
         known = np.flatnonzero(branch < tests.n_children[place])
         return row[known], place[known], branch[known]
@@ -262,3 +266,27 @@ def origins(kept: Forest, grown: Forest) -> NDArray[np.intp]:
         if size and old[node] >= 0 and sizes[old[node]] == size:
             old[first[node] : first[node] + size] = range(theirs[old[node]], theirs[old[node]] + size)
     return np.array(old, np.intp)
+
+
+def numbers_left(numbers: NDArray[Any], grown: Forest, kept: Forest) -> NDArray[Any] | None:
+    """The numbers of what pruning left of a tree, (kept,), from those of its tests (N,); 0 in leaves.
+
+    None where a test is not in its place any more, or has other rows.
+    """
+    old, inner = origins(kept, grown), kept.kind != Test.LEAF
+    same = (old >= 0) & (kept.feature == grown.feature[old]) & (kept.stats == grown.stats[old]).all(axis=1)
+    return np.where(inner, numbers[old], numbers.dtype.type(0)) if same[inner].all() else None
+
+
+def with_forest(model: Any, forest: Forest) -> Any:
+    """The same fitted model with other trees, what pruning left of its own."""
+    other = object.__new__(type(model))
+    other.__dict__.update({name: value for name, value in vars(model).items() if name not in (*STALE, "_view")})
+    other.forest_ = forest.lock()
+    if getattr(model, "stopping", None) is not None:
+        other._stop_codes = reasons_left(model._stop_codes, model.forest_, forest)
+    tests = other.__dict__.pop("_tests", None)
+    left = None if tests is None else numbers_left(tests, model.forest_, forest)
+    if left is not None:
+        other._tests = left
+    return other

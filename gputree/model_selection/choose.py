@@ -37,7 +37,7 @@ class Selection:
     model : estimator
         A model of these parameters, fitted on all rows but those kept for the end.
     test_error : float or None
-        Its error on rows kept for the end (``cv=Holdout(..., test=...)``), which the choice has not seen.
+        Its error on rows kept for the end (``cv=Holdout(..., kept_size=...)``), which the choice has not seen.
 
     Examples
     --------
@@ -135,8 +135,8 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
         tries every tree of the cost-complexity sequence of all rows: between two of its alphas their geometric mean,
         and at the end one that leaves a root alone.
     cv : int, str, splitter or iterable, default=10
-        As in `estimate_error`. With ``"train-validation-test"`` or ``Holdout(test=...)``, some rows are kept for the
-        end and measure the chosen model (`Selection.test_error`).
+        As in `estimate_error`. With ``"train-validation-test"`` or ``Holdout(kept_size=...)``, some rows are kept for
+        the end and measure the chosen model (`Selection.test_error`).
     rule : {"best", "1se"}, default="best"
         "best": the least error, of equal ones the smallest model, of these the first. "1se": the smallest model whose
         error is at most the least one and its standard error; of these the least error.
@@ -175,7 +175,7 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
     index = chosen(estimates, rule)
     fitted = case.fit(models[index]).model
     error = None
-    if isinstance(case.splitter, Holdout) and case.splitter.test > 0:
+    if isinstance(case.splitter, Holdout) and case.splitter.kept_size > 0:
         test = np.setdiff1d(np.arange(len(case.y)), rows)
         error = float(case.losses(test, answers(fitted, case.take(test)[0])).mean())
     return Selection(tuple(candidates), estimates, index, rule, fitted, error)

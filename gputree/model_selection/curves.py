@@ -255,5 +255,5 @@ def part_of(rows: Subset, size: Any) -> Subset:
     n = max(1, int(size * rows.size)) if isinstance(size, float) else int(size)
     if n > rows.size:
         raise ValueError(f"train_size={n} rows, and a fold fits {rows.size}; give at most so many, or shares")
-    order = np.argsort(draw(0, Stream.SHUFFLE, rows.astype(np.uint64)), kind="stable")
+    order = np.argsort(draw(0, Stream.PART, rows.astype(np.uint64)), kind="stable")
     return rows[np.sort(order[:n])]

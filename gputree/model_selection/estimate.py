@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import _safe_indexing, indexable
 
-from gputree.learners.refits import Refit, answers, refit_each
+from gputree.learners.refits import Refit, answers, fit_each, refit_each
 from gputree.model_selection.show import frame_of, headline, number, whole
 from gputree.model_selection.sizes import size_of
 from gputree.model_selection.splits import Bootstrap, Trains, check_classes, describe, splitter_of, trains_of
@@ -41,7 +41,8 @@ class ErrorEstimate:
     size : int or None
         Size of that model, see `size_of`: leaves of trees.
     fit_seconds, predict_seconds : float
-        Time of that fit, and of its predictions for all rows.
+        Time of that fit, and of its predictions for all rows. Of models that differ in ``ccp_alpha`` alone one is
+        grown, and each has the time of that and of its own cut.
 
     Examples
     --------
@@ -202,19 +203,22 @@ class Case:
             return self.losses(rows, refit.predict(rows))
 
         losses = refit_each(models, self.X, self.y, self.trains, judge)
-        return [self.estimate(model, own, self.fit(model)) for model, own in zip(models, losses, strict=True)]
+        found = zip(models, losses, self.fits(models), strict=True)
+        return [self.estimate(model, own, fitted) for model, own, fitted in found]
 
     def fit(self, model: Any) -> Fitted:
         """Fit a clone on all rows that the folds name, and judge it by them."""
+        return next(self.fits([model]))
+
+    def fits(self, models: Sequence[Any]) -> Iterator[Fitted]:
+        """The same of every model."""
         rows = self.trains.named()
         X, y = (self.X, self.y) if rows.size == len(self.y) else self.take(rows)
-        begin = time.perf_counter()
-        fitted = clone(model).fit(X, y)
-        between = time.perf_counter()
-        predicted = answers(fitted, X)
-        end = time.perf_counter()
-        error = float(self.losses(rows, predicted).mean())
-        return Fitted(fitted, error, between - begin, end - between)
+        for fitted, seconds in fit_each(models, X, y):
+            begin = time.perf_counter()
+            predicted = answers(fitted, X)
+            end = time.perf_counter()
+            yield Fitted(fitted, float(self.losses(rows, predicted).mean()), seconds, end - begin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +241,8 @@ def estimate_error(model: Any, X: Any, y: Any, cv: Any = 10) -> ErrorEstimate:
     """Estimate the error of a model on rows that it has not seen.
 
     Single trees of this library (`DecisionTree*`, `ExtraTree*`) grow together for all folds, which are what
-    scikit-learn's `cross_val_score` grows one after another; other models are fitted fold by fold.
+    scikit-learn's `cross_val_score` grows one after another. Other models, forests too, are fitted fold by fold: leave
+    one out of many rows takes as many fits, where a forest has estimates out of bag (``oob_score``) for one.
 
     Parameters
     ----------

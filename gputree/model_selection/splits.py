@@ -19,10 +19,13 @@ from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils.validation import _num_samples
 
 from gputree.core.bags import Bags, strata
+from gputree.core.checks import is_number, whole, yes_or_no
 from gputree.core.keys import Stream, draw
 
 Rows = NDArray[np.intp]
 Pair = tuple[Rows, Rows]  # to fit on, held out
+
+SEEDS = 2**32  # as in scikit-learn
 
 
 @dataclass(frozen=True)
@@ -34,19 +37,19 @@ class Holdout:
 
     Parameters
     ----------
-    validation : float, default=1/3
-        Share of the rows that judge, above 0.
-    test : float, default=0.0
-        Share of the rows that `split` leaves out altogether: `select` measures with them what it has chosen.
+    test_size : float or int, default=1/3
+        Rows that judge, those that `split` holds out: a share between 0 and 1, or a number of rows.
+    kept_size : float or int, default=0
+        Rows that `split` leaves out altogether, in the same way: `select` measures with them what it has chosen.
     stratify : bool, default=False
         Whether y holds classes. ``cv="holdout"`` does so for classifiers.
-    random_state : int, default=0
-        Seed.
+    random_state : int or None, default=0
+        Seed of the hash, from 0 to 2**32 - 1; None is 0.
 
     Raises
     ------
     ValueError
-        If a share is out of range.
+        If a parameter is out of range, or no row is left to fit on.
 
     Notes
     -----
@@ -57,22 +60,28 @@ class Holdout:
     --------
     >>> import numpy as np
     >>> from gputree.model_selection import Holdout
-    >>> [(train, held)] = Holdout(validation=0.3, test=0.2).split(np.zeros((10, 1)))
+    >>> [(train, held)] = Holdout(test_size=0.3, kept_size=0.2).split(np.zeros((10, 1)))
     >>> train.size, held.size
     (5, 3)
     """
 
-    validation: float = 1 / 3
-    test: float = 0.0
+    test_size: float = 1 / 3
+    kept_size: float = 0.0
     stratify: bool = False
-    random_state: int = 0
+    random_state: int | None = 0
 
     def __post_init__(self) -> None:
-        if not (0 < self.validation < 1 and 0 <= self.test < 1 and self.validation + self.test < 1):
+        yes_or_no("stratify", self.stratify)
+        seed_of(self.random_state)
+        if not (is_size(self.test_size) and self.test_size > 0 and is_size(self.kept_size) and self.fits(np.inf)):
             raise ValueError(
-                f"validation={self.validation!r} and test={self.test!r} must be shares of the rows: validation above "
-                "0, test 0 or more, and together below 1"
+                f"test_size={self.test_size!r} and kept_size={self.kept_size!r} must be shares of the rows, below 1 "
+                "together, or numbers of rows: test_size above 0, kept_size 0 or more"
             )
+
+    def fits(self, n_rows: float) -> bool:
+        """Whether rows are left to fit on."""
+        return share_of(self.test_size, n_rows) + share_of(self.kept_size, n_rows) < 1
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """One."""
@@ -83,23 +92,51 @@ class Holdout:
         parts = self.parts(X, y)
         yield np.flatnonzero(parts == 0), np.flatnonzero(parts == 1)
 
-    def test_rows(self, X: Any, y: Any = None) -> NDArray[np.intp]:
+    def kept_rows(self, X: Any, y: Any = None) -> NDArray[np.intp]:
         """The rows kept for the end, ascending."""
         return np.flatnonzero(self.parts(X, y) == 2)
 
     def parts(self, X: Any, y: Any) -> NDArray[np.int8]:
-        """Part of every row (n,): 0 training, 1 validation, 2 test."""
+        """Part of every row (n,): 0 to fit on, 1 held out, 2 kept for the end."""
         n = _num_samples(X)
-        hashes = draw(self.random_state, Stream.SHUFFLE, np.arange(n))
+        if not self.fits(n):
+            raise ValueError(f"{self} leaves none of {n} rows to fit on: give smaller parts")
+        kept, held = share_of(self.kept_size, n), share_of(self.test_size, n)
+        hashes = draw(seed_of(self.random_state), Stream.HOLDOUT, np.arange(n))
         classes = np.unique(np.asarray(y), return_inverse=True)[1].ravel() if self.stratify else np.zeros(n, int)
         order = np.lexsort((hashes, classes))
-        test = evenly(n, self.test)
-        rest = np.flatnonzero(~test)
-        parts = np.where(test, 2, 0).astype(np.int8)
-        parts[rest[evenly(rest.size, self.validation / (1 - self.test))]] = 1
+        last = evenly(n, kept)
+        rest = np.flatnonzero(~last)
+        parts = np.where(last, 2, 0).astype(np.int8)
+        parts[rest[evenly(rest.size, held / (1 - kept))]] = 1
         found = np.empty(n, np.int8)
         found[order] = parts
         return found
+
+
+def is_size(value: Any) -> bool:
+    """Whether a value is a share of rows or a number of them, not below 0."""
+    return is_number(value) and value >= 0 and (is_number(value, Integral) or value < 1)
+
+
+def share_of(size: Any, n_rows: float) -> float:
+    """The share that a part is of so many rows."""
+    return float(size) / max(n_rows, 1) if is_number(size, Integral) else float(size)
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that a parameter stands for.
+
+    Raises
+    ------
+    ValueError
+        If it stands for none.
+    """
+    if random_state is None:
+        return 0
+    if not is_number(random_state, Integral) or not 0 <= random_state < SEEDS:
+        raise ValueError(f"random_state={random_state!r} must be a whole number from 0 to {SEEDS - 1}, or None for 0")
+    return int(random_state)
 
 
 def evenly(n: int, share: float) -> NDArray[np.bool_]:
@@ -119,13 +156,13 @@ class Bootstrap:
     ----------
     n_splits : int, default=100
         Resamples.
-    random_state : int, default=0
-        Seed of the hash that draws.
+    random_state : int or None, default=0
+        Seed of the hash that draws, from 0 to 2**32 - 1; None is 0.
 
     Raises
     ------
     ValueError
-        If ``n_splits`` is below 1, or if there are fewer than two rows.
+        If a parameter is out of range, or if there are fewer than two rows.
 
     Notes
     -----
@@ -141,11 +178,11 @@ class Bootstrap:
     """
 
     n_splits: int = 100
-    random_state: int = 0
+    random_state: int | None = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n_splits, Integral) or self.n_splits < 1:
-            raise ValueError(f"n_splits={self.n_splits!r} must be a whole number of resamples, 1 or more")
+        whole("n_splits", self.n_splits, 1)
+        seed_of(self.random_state)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of resamples."""
@@ -157,7 +194,8 @@ class Bootstrap:
         if n < 2:
             raise ValueError(f"the bootstrap needs at least 2 rows, and there is {n}")
         draws = strata(None, n, np.array([n], np.int64), None, True)
-        seed = int(draw(self.random_state, Stream.RESAMPLE, 0))  # a forest on a resample must not draw its rows again
+        # a forest on a resample must not draw its rows again
+        seed = int(draw(seed_of(self.random_state), Stream.RESAMPLE, 0))
         for number in count():
             rows = np.sort(Bags(1, number, seed, draws).drawn(0)).astype(np.intp)
             left = np.setdiff1d(np.arange(n), rows)

@@ -60,9 +60,10 @@ def given_rule(args: argparse.Namespace) -> Rule:
 def run_prune(args: argparse.Namespace) -> None:
     """Prune a model by a rule, and save what is left.
 
-    Some rules need the rows of the fit (risk-bound, error-based with raising),
-    some need rows that the fit has not seen (reduced-error, validation-set), and
-    the others none: --table. By any table, the model is measured before and after.
+    Some rules need the rows of the fit (risk-bound, description-length,
+    error-based with raising), some need rows that the fit has not seen
+    (reduced-error, validation-set), and the others none: --table. By any table,
+    the model is measured before and after.
     """
     rule = given_rule(args)
     if args.output:

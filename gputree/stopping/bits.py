@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import positive
 from gputree.core.description import QuinlanRivest
 from gputree.core.expr import log2
-from gputree.core.forest import Marked, Test, ranges
+from gputree.core.forest import Marked, Test
+from gputree.core.lookups import LookedUp
 from gputree.core.message_length import MessageLength
 from gputree.engine.judge import Check, Proposals
+from gputree.engine.pruning.lengths import partings
 from gputree.learners.stopped import Fit, Rule
 
 
@@ -42,9 +44,7 @@ class SavesBits(Rule):
 
     def __post_init__(self) -> None:
         for name in ("tree_weight", "exception_weight"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0.0 < float(value) < np.inf:
-                raise ValueError(f"{name}={value!r} must be a positive number")
+            positive(name, getattr(self, name))
 
     @property
     def why(self) -> str:
@@ -55,12 +55,12 @@ class SavesBits(Rule):
         """Count the columns whose categories were looked up above each node."""
         fit.one_output("SavesBits")
         lengths, n_classes = MessageLength(per_unit=fit.target.weights.unit), fit.layout.sizes[0]
-        used = {0: 0}
+        used = LookedUp(fit.X.shape[1])
 
         def check(proposed: Proposals, news: Sequence[Marked]) -> NDArray[np.bool_]:
             for tests in news:
-                count_lookups(used, tests)
-            left = fit.X.shape[1] - np.array([used[node] for node in proposed.splits.node.tolist()])
+                used.follow(tests)
+            left = fit.X.shape[1] - used.columns(proposed.splits.node).sum(axis=1)
             wrong = self.code.exceptions(lengths.counts(proposed.stats, n_classes))
             below = self.code.exceptions(lengths.counts(proposed.children, n_classes))
             saved = wrong - np.add.reduceat(below, proposed.tests.first_child)
@@ -72,17 +72,8 @@ class SavesBits(Rule):
         return check
 
 
-def count_lookups(used: dict[int, int], tests: Marked) -> None:
-    """Add the children of tests to the numbers of categories looked up above every node."""
-    count = tests.n_children.astype(np.int64)
-    above = [used[node] for node in tests.node.tolist()]
-    below = np.repeat(np.array(above) + (tests.kind == Test.LOOKUP), count)
-    used.update(zip(ranges(tests.first_child, count).tolist(), below.tolist(), strict=True))
-
-
 def choice_bits(proposed: Proposals) -> NDArray[np.float64]:
     """Bits of a cut, or of a parting in two, among all of its column, f8 (k,)."""
-    codes, lookup = proposed.codes, proposed.tests.kind == Test.LOOKUP
-    two = lookup & (proposed.splits.n_branches == 2) & (codes > 2)
-    tests = np.where(two, np.exp2(np.minimum(codes - 1.0, 1000.0)) - 1.0, np.where(lookup, 1.0, codes - 1.0))
+    lookup, branches = proposed.tests.kind == Test.LOOKUP, proposed.tests.n_children
+    tests = np.where(lookup, partings(proposed.codes, branches), proposed.codes - 1.0)
     return log2(np.maximum(tests, 1.0))

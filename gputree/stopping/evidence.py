@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import open_unit, whole
 from gputree.core.forest import Marked
 from gputree.core.keys import Stream, draw
 from gputree.engine.independence import independence
 from gputree.engine.judge import Check, Proposals
 from gputree.learners.stopped import Fit, Rule, Walkers
-from gputree.stopping.limits import whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,7 @@ class ChiSquare(Rule):
     alpha: float = 0.05
 
     def __post_init__(self) -> None:
-        if not isinstance(self.alpha, Real) or not 0.0 < self.alpha < 1.0:
-            raise ValueError(f"alpha={self.alpha!r} must lie between 0 and 1")
+        open_unit("alpha", self.alpha)
 
     @property
     def why(self) -> str:
@@ -124,7 +122,7 @@ class CrossValidated(Rule):
     def begin(self, fit: Fit) -> Check:
         """Draw the folds."""
         n = fit.target.n_rows
-        hashes = draw(np.array([fit.seed], np.uint64), Stream.SHUFFLE, np.arange(n, dtype=np.uint64))
+        hashes = draw(np.array([fit.seed], np.uint64), Stream.FOLD, np.arange(n, dtype=np.uint64))
         fold = np.argsort(np.argsort(hashes, kind="stable")) % self.cv
         walkers, labels, units = Walkers(fit.X), fit.labels(), fit.units()
 

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import whole
 from gputree.core.forest import Marked
 from gputree.core.splits import Stop
 from gputree.engine.judge import Check, Proposals
 from gputree.learners.stopped import Fit, Rule
-
-
-def whole(name: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number of at least some size."""
-    if not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
 
 
 def nowhere(proposed: Proposals, news: Sequence[Marked]) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.forest import Forest
+from gputree.core.forest import Forest, Test
 from gputree.core.packed import narrow
 from gputree.inspect.check import expect
 from gputree.inspect.values import brief, decode, encode, plain_dtype
@@ -104,6 +104,7 @@ def check_fitted(model: Any, forest: Forest) -> None:
     if "seed_" not in model._saved:
         expect(forest.roots.size == 1, f"a {type(model).__name__} has one tree, and the file has {forest.roots.size}")
         check_reasons(model, forest)
+        check_tests(model, forest)
         return
     for name in ("seed_", "n_rows_", "bagging_"):
         expect(hasattr(model, name), f"a {type(model).__name__} needs {name}, and the file has none")
@@ -129,7 +130,7 @@ def check_fitted(model: Any, forest: Forest) -> None:
 def check_reasons(model: Any, forest: Forest) -> None:
     """A reason for every leaf where there is a rule, and none where there is none."""
     expect(
-        all(hasattr(model, name) == (model.stopping is not None) for name in model._saved),
+        all(hasattr(model, name) == (model.stopping is not None) for name in ("_stop_codes", "_stop_words")),
         "it has reasons of leaves without a rule, or a rule without reasons",
     )
     if model.stopping is None:
@@ -138,6 +139,15 @@ def check_reasons(model: Any, forest: Forest) -> None:
     each(words, str, "the texts of reasons")
     expect(is_list(codes, np.uint8, forest.n_nodes), "there is not a reason for every node")
     expect((codes < len(words)).all(), "a leaf has a reason that is not there")
+
+
+def check_tests(model: Any, forest: Forest) -> None:
+    """A whole number of tests that each one was chosen among, where they are kept."""
+    if hasattr(model, "_tests"):
+        tests = model._tests
+        expect(is_list(tests, np.float64, forest.n_nodes), "there is not a number of tests for every node")
+        fits = (tests == np.where(forest.kind == Test.LEAF, 0.0, np.floor(np.maximum(tests, 1.0)))) & (tests < np.inf)
+        expect(fits.all(), "a test was chosen among a number of tests that is none")
 
 
 def check_bagging(bagging: Bagging, n_rows: int) -> None:

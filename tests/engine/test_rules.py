@@ -14,7 +14,7 @@ import scipy.stats
 
 from gputree.core.conditions import Condition, Interval, Subset
 from gputree.core.schema import Feature, Kind
-from gputree.engine.rule_choice import Size, subset_counts, total_bits
+from gputree.engine.rule_choice import Candidate, Size, polished, subset_counts, total_bits
 from gputree.engine.rule_choice import Subset as Choice
 from gputree.engine.rule_pruning import (
     ChiSquare,
@@ -243,3 +243,37 @@ def test_more_than_ten_rules_of_a_class_are_searched_the_same_way_every_time() -
     again = ordered_rules(paths, cases, Method(ChiSquare(1.0), 0.25, True, 1))
     assert [r.conditions for r in first[0]] == [r.conditions for r in again[0]]
     assert first[1] == again[1]
+
+
+def plainly_polished(rules: list[Candidate], default: int, cases: RuleCases, margin: int) -> list[Candidate]:
+    """Again and again the first rule that is no better than what follows it, row by row, by a walk of the list."""
+    met = [np.unpackbits(rule.met.view(np.uint8))[: cases.n] > 0 for rule in rules]
+    kept = [i for i, rule in enumerate(rules) if rule.error <= 0.7]
+    while True:
+        for place, i in enumerate(kept):
+            lost = 0
+            for row in range(cases.n):
+                if met[i][row] and not any(met[j][row] for j in kept[:place]):
+                    instead = next((rules[j].label for j in kept[place + 1 :] if met[j][row]), default)
+                    lost += int(instead == cases.label[row]) - int(rules[i].label == cases.label[row])
+            if lost >= margin:
+                kept.remove(i)
+                break
+        else:
+            return [rules[i] for i in kept]
+
+
+@pytest.mark.parametrize("margin", [0, 1])
+@pytest.mark.parametrize("seed", range(12))
+def test_rules_are_dropped_as_by_a_walk_of_the_list(seed: int, margin: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(1, 140)), int(rng.integers(0, 25))
+    cases = RuleCases(np.zeros((n, 1)), (Feature("x"),), rng.integers(0, 3, n).astype(np.int32), 3)
+    share = rng.random()
+    rules = [
+        Candidate((), int(rng.integers(3)), as_bits(rng.random(n) < share), float(rng.choice([0.1, 0.7, 0.8])))
+        for _ in range(k)
+    ]
+    expected = plainly_polished(rules, 1, cases, margin)
+    found = polished(rules, 1, cases, margin)
+    assert [id(rule) for rule in found] == [id(rule) for rule in expected]

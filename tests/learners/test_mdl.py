@@ -24,7 +24,8 @@ from gputree.core.forest import Forest, Test
 from gputree.core.message_length import MessageLength
 from gputree.core.target import Layout
 from gputree.datasets import load_weather
-from gputree.engine.description import NodeBits, prune_by_length
+from gputree.engine.pruning.lengths import NodeBits, prune_by_length
+from gputree.pruning import CostComplexity, DescriptionLength, ErrorBased, prune
 from tests.backends.cards import emulate
 from tests.core.test_description import slow_exceptions
 from tests.inspect.chain import chain
@@ -87,7 +88,7 @@ def test_another_tree_in_the_same_bits() -> None:
     forest, nothing = model.forest_, np.zeros(model.forest_.n_nodes)
     bits = NodeBits.of(forest, model.layout_, MessageLength(), 6, nothing)
     assert bits.total(forest.kind == Test.LEAF, 0.0).total == pytest.approx(trusted["bits_before"], abs=1e-9)
-    root = prune_by_length(forest, bits, MessageLength())
+    root = prune(model, DescriptionLength(), X, y).forest_
     assert root.n_nodes == 1
     left = NodeBits.of(root, model.layout_, MessageLength(), 6, np.zeros(1))
     assert left.total(np.ones(1, bool), 0.0).total == pytest.approx(trusted["bits"], abs=1e-9)
@@ -340,8 +341,7 @@ def test_weights_of_tree_and_exceptions() -> None:
 def test_pruning_again_changes_nothing() -> None:
     X, y = numbers("breast cancer")
     model = MDLTreeClassifier().fit(X, y)
-    bits = NodeBits.grown(model.forest_, model.layout_, model._lengths(1.0), 8)
-    assert prune_by_length(model.forest_, bits, model._lengths(1.0)).fingerprint() == model.fingerprint()
+    assert prune(model, DescriptionLength(), X, y).fingerprint() == model.fingerprint()
 
 
 def test_pruning_of_a_deep_tree_needs_no_recursion() -> None:
@@ -402,3 +402,121 @@ def test_what_else_shows_a_tree() -> None:
     np.testing.assert_array_equal(theirs.predict(X), model.predict(X))
     assert theirs.criterion == "entropy"
     assert model.export_dict()["estimator"] == "MDLTreeClassifier"
+
+
+# ---- the rule, on any tree ----
+
+
+@pytest.mark.parametrize("extra", [{}, {"code": "wallace-patrick"}, {"numeric_cuts": "sqrt"}, {"exception_weight": 3}])
+@pytest.mark.parametrize("name", ["iris", "iris with gaps", "noise", "breast cancer"])
+def test_the_rule_prunes_as_the_tree_does(name: str, extra: dict[str, Any]) -> None:
+    X, y = numbers(name)
+    weight = np.random.default_rng(0).integers(0, 4, len(y))
+    grown = MDLTreeClassifier(prune=False, **extra).fit(X, y, weight)
+    fitted = MDLTreeClassifier(**extra).fit(X, y, weight)
+    pruned = prune(grown, DescriptionLength(**extra), X, y, weight)
+    assert pruned.fingerprint() == fitted.fingerprint()
+    assert pruned.description_length_ == fitted.description_length_
+
+
+def shortest_pruning(model: Any, X: NDArray[Any], y: NDArray[Any], node: int = 0) -> float:
+    """The shortest message of all trees that cutting branches of a binary tree leaves, by recursion."""
+    forest = model.forest_
+    counts = [int((y == c).sum()) for c in range(len(model.classes_))]
+    leaf = 1 + math.log2(len(counts)) + slow_exceptions(counts)
+    if forest.kind[node] == Test.LEAF:
+        return leaf
+    x = X[:, forest.feature[node]]
+    left = x <= forest.low[node]
+    bits = 1 + math.log2(X.shape[1]) + math.log2(len(set(x.tolist())) - 1)
+    sides = zip(forest.node(node).children, (left, ~left), strict=True)
+    return min(leaf, bits + sum(shortest_pruning(model, X[side], y[side], child) for child, side in sides))
+
+
+@pytest.mark.parametrize("name", ["iris", "noise", "breast cancer"])
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+def test_the_rule_finds_the_shortest_message_of_any_tree(name: str, criterion: str) -> None:
+    X, y = numbers(name)
+    model = DecisionTreeClassifier(criterion=criterion).fit(X, y)
+    pruned = prune(model, DescriptionLength(), X, y)
+    expected = shortest_pruning(model, X, y)
+    assert length_by_rule(pruned, X, y) == pytest.approx(expected, abs=1e-6)
+    assert length_by_rule(model, X, y) >= expected - 1e-6
+
+
+def length_by_rule(model: Any, X: NDArray[Any], y: NDArray[Any]) -> float:
+    """The message of a whole binary tree of thresholds."""
+    model.numeric_cuts = "all"
+    return slow_length(model, X, y)
+
+
+def test_a_parting_of_categories_pays_for_all_of_them() -> None:
+    """Four categories in two: one of 2^3 - 1 ways; the column may be tested again, and is one of two."""
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.integers(0, 4, 400), rng.integers(0, 2, 400)])
+    y = (X[:, 0] >= 2).astype(int)
+    model = DecisionTreeClassifier(categorical_features=[0, 1], max_depth=1).fit(X, y)
+    matrix = X.astype(float)
+    rule, cases = DescriptionLength(), gputree.pruning.read_cases(model, matrix, y, None)
+    cases = gputree.pruning.as_fitted(model, cases)
+    assert rule.tests(model.forest_, cases).tolist() == [7.0, 0.0, 0.0]
+    fitted = gputree.pruning.fitted_of(model)
+    bits = rule.bits(fitted, rule.tests(model.forest_, cases), 2)
+    assert bits.test[0] == pytest.approx(1 + math.log2(7))
+    assert prune(model, rule, X, y).get_n_leaves() == 2
+
+
+def test_the_rule_prunes_forests_and_c45() -> None:
+    X, y = numbers("breast cancer")
+    forest = gputree.RandomForestClassifier(3).fit(X, y)
+    assert prune(forest, DescriptionLength(), X, y).forest_.n_leaves < forest.forest_.n_leaves
+    alone = gputree.C45Classifier(pruning=None, collapse=False).fit(X, y)
+    within = gputree.C45Classifier(pruning=DescriptionLength(), collapse=False).fit(X, y)
+    assert prune(alone, DescriptionLength(), X, y).fingerprint() == within.fingerprint()
+    assert within.get_n_leaves() < alone.get_n_leaves()
+
+
+def test_quantile_codes_are_the_cuts_that_count() -> None:
+    """Of 8 codes a column has at most 7 cuts, however many values."""
+    X, y = numbers("breast cancer")
+    model = MDLTreeClassifier(max_bins=8, prune=False, max_depth=1).fit(X, y)
+    assert model._tests[0] == 7.0
+    values = DecisionTreeClassifier(max_depth=1).fit(X, y)
+    cases = gputree.pruning.as_fitted(values, gputree.pruning.read_cases(values, X, y, None))
+    column = X[:, values.forest_.feature[0]]
+    assert DescriptionLength().tests(values.forest_, cases)[0] == len(set(column.tolist())) - 1
+
+
+@pytest.mark.parametrize("tiny", [1e-9, 1.0])
+def test_the_number_of_tests_does_not_depend_on_weights(tiny: float) -> None:
+    X, y = numbers("iris with gaps")
+    model = MDLTreeClassifier(tree_weight=tiny, exception_weight=tiny, prune=False).fit(X, y)
+    assert model.description_length_.total == pytest.approx(slow_length(model, X, y), abs=1e-6)
+
+
+def test_the_length_after_other_rules(tmp_path: Path) -> None:
+    """What only cuts leaves the numbers of tests; what moves a branch does not."""
+    X, y = numbers("noise")
+    model = MDLTreeClassifier(prune=False).fit(X, y)
+    cut = prune(model, CostComplexity(0.02))
+    assert 1 < cut.get_n_leaves() < model.get_n_leaves()
+    assert cut.description_length_.total == pytest.approx(slow_length(cut, X, y), abs=1e-6)
+    gputree.save(cut, tmp_path / "cut")
+    assert gputree.load(tmp_path / "cut").description_length_ == cut.description_length_
+    moved = prune(model, ErrorBased(), X, y)
+    with pytest.raises(AttributeError, match="put a branch in the place of its test"):
+        _ = moved.description_length_
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"code": "rissanen"}, "code='rissanen' must be one of 'quinlan-rivest', 'wallace-patrick'"),
+        ({"tree_weight": 0}, "tree_weight=0 must be a positive number"),
+        ({"exception_weight": True}, "exception_weight=True must be a positive number"),
+        ({"numeric_cuts": "few"}, "numeric_cuts='few' must be one of 'all', 'sqrt'"),
+    ],
+)
+def test_parameters_of_the_rule_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DescriptionLength(**settings)

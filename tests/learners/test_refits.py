@@ -26,7 +26,8 @@ from gputree.backends.oracle import Oracle
 from gputree.backends.protocol import DeviceError
 from gputree.datasets import load_penguins
 from gputree.learners import refits
-from gputree.learners.refits import Joint, Refit, refit_each
+from gputree.learners.refits import Joint, Refit, fit_each, refit_each
+from gputree.stopping import MaxDepth, NoGain
 
 Subsets = list[NDArray[np.intp]]
 
@@ -275,3 +276,61 @@ def test_a_wrong_parameter_is_refused_as_in_a_fit(settings: dict[str, Any], matc
     X, y = labels(20)
     with pytest.raises(ValueError, match=match):
         refit_each([DecisionTreeClassifier(**settings)], X, y, thirds(20), lambda *_: None)
+
+
+def test_one_growth_for_all_alphas_of_a_table() -> None:
+    """Model by model what a fit of its own gives, in whatever order the alphas are."""
+    X, y = numbers(80)
+    stops = MaxDepth(4) | NoGain()
+    models = [DecisionTreeRegressor(ccp_alpha=alpha, stopping=stops) for alpha in (0.05, 0.0, 3.0, 0.001, 0.05)]
+    models += [DecisionTreeRegressor(ccp_alpha=0.01), ExtraTreeRegressor(ccp_alpha=0.01), ExtraTreeRegressor()]
+    found = [fitted for fitted, seconds in fit_each(models, X, y) if seconds > 0]
+    assert len(found) == len(models)
+    for fitted, model in zip(found, models, strict=True):
+        alone = clone(model).fit(X, y)
+        assert fitted.get_params() == alone.get_params()
+        assert fitted.fingerprint() == alone.fingerprint()
+        np.testing.assert_array_equal(fitted.predict(X), alone.predict(X))
+        assert sorted(vars(fitted)) == sorted(vars(alone))
+        if model.stopping is not None:
+            np.testing.assert_array_equal(fitted.stop_reason_, alone.stop_reason_)
+
+
+@pytest.mark.parametrize("alphas", [[-1.0, 0.1], [0.1, -1.0], [0.1, "a"]])
+def test_every_alpha_of_a_growth_is_checked(alphas: list[Any]) -> None:
+    X, y = labels(20)
+    models = [DecisionTreeClassifier(ccp_alpha=alpha) for alpha in alphas]
+    with pytest.raises(ValueError, match="'ccp_alpha' parameter"):
+        refit_each(models, X, y, thirds(20), lambda *_: None)
+    with pytest.raises(ValueError, match="'ccp_alpha' parameter"):
+        list(fit_each(models, X, y))
+
+
+def test_what_is_odd_in_other_rows_is_nothing_to_a_subset() -> None:
+    """The table as a whole is refused: a negative count, a label that is none."""
+    X, y = numbers(30)
+    y = np.abs(y)
+    first = [np.arange(20), np.arange(5, 20)]
+    negative, nameless = y.copy(), (y > 1).astype(object)
+    negative[25], nameless[25] = -1.0, None
+    for model, table, target in (
+        (DecisionTreeRegressor(criterion="poisson"), X, negative),
+        (DecisionTreeClassifier(), X, nameless),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            clone(model).fit(table, target)
+        assert Joint.of(model, table, target, first) is None
+        assert len(refit_each([model], table, target, first, lambda *_: 0)[0]) == 2
+
+
+def test_errors_of_the_program_are_not_taken_for_odd_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = labels(20)
+
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("a defect")
+
+    for name in ("_read_target", "_recipe", "_edges"):
+        with monkeypatch.context() as patch:
+            patch.setattr(DecisionTreeClassifier, name, broken)
+            with pytest.raises(RuntimeError, match="a defect"):
+                Joint.of(DecisionTreeClassifier(), X, y, thirds(20))

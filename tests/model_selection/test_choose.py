@@ -96,7 +96,7 @@ def test_rows_kept_for_the_end_take_no_part() -> None:
     parts = Holdout(0.25, 0.25, random_state=4)
     over = {"max_leaf_nodes": [2, 3, 4, 8]}
     result = select(DecisionTreeClassifier(), X, y, over, cv=parts)
-    kept = parts.test_rows(X, y)
+    kept = parts.kept_rows(X, y)
     other = y.copy()
     other[kept] = 1 - y[kept]
     again = select(DecisionTreeClassifier(), X, other, over, cv=parts)
@@ -258,3 +258,28 @@ def test_a_null_leaf_is_an_error_in_the_kept_part_too() -> None:
     found = select(ID3Classifier(empty="null"), X, y, over={"max_depth": [1, 3]}, cv="train-validation-test")
     assert found.test_error is not None
     assert 0 < found.test_error <= 1
+
+
+@pytest.mark.parametrize("over", ["path", [0.02, 0.0, 0.005]], ids=str)
+def test_one_growth_gives_what_a_fit_for_every_alpha_gives(over: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slow way: every candidate is fitted on all rows by itself."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[::3], y[::3]
+    fits = 0
+    original = DecisionTreeClassifier.fit
+
+    def counted(self: Any, *args: Any) -> Any:
+        nonlocal fits
+        fits += 1
+        return original(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DecisionTreeClassifier, "fit", counted)
+        result = select(DecisionTreeClassifier(), X, y, {"ccp_alpha": over}, cv=4, rule="1se")
+    assert fits == 2 + (over == "path")
+    for params, estimate in zip(result.params, result.estimates, strict=True):
+        model = DecisionTreeClassifier(**params).fit(X, y)
+        slow = estimate_error(DecisionTreeClassifier(**params), X, y, cv=4)
+        assert estimate.size == slow.size == model.get_n_leaves()
+        assert estimate.train_error == slow.train_error == pytest.approx(1 - model.score(X, y))
+        np.testing.assert_array_equal(estimate.loss, slow.loss)

@@ -12,7 +12,9 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, cross_val_score
 
 from gputree import DecisionTreeClassifier, RandomForestClassifier
+from gputree.core.keys import Stream, draw
 from gputree.model_selection import Bootstrap, Holdout
+from gputree.model_selection.curves import part_of
 from gputree.model_selection.splits import trains_of
 
 
@@ -26,7 +28,7 @@ def test_every_class_is_parted_in_proportion(y: list[int], validation: float, te
     classes, X = np.array(y), np.zeros((len(y), 1))
     holdout = Holdout(validation, test, stratify=True, random_state=seed)
     ((train, held),) = holdout.split(X, classes)
-    kept = holdout.test_rows(X, classes)
+    kept = holdout.kept_rows(X, classes)
     assert sorted([*train, *held, *kept]) == list(range(len(y)))
     assert abs(held.size - validation * len(y)) <= 1
     assert abs(kept.size - test * len(y)) <= 0.5
@@ -110,3 +112,49 @@ def test_resamples_are_not_the_bags_of_a_forest() -> None:
     forest = RandomForestClassifier(3, random_state=0).fit(X, y)
     for number, (rows, _) in enumerate(Bootstrap(3).split(X)):
         assert rows.tolist() != np.sort(forest._bag(number)).tolist()
+
+
+def test_sizes_may_be_numbers_of_rows() -> None:
+    X, y = np.zeros((11, 1)), np.arange(11) % 2
+    for stratify in (False, True):
+        holdout = Holdout(4, 2, stratify)
+        ((train, held),) = holdout.split(X, y)
+        assert (train.size, held.size, holdout.kept_rows(X, y).size) == (5, 4, 2)
+    with pytest.raises(ValueError, match=r"test_size=4.*leaves none of 5 rows to fit on"):
+        next(Holdout(4, 1).split(X[:5]))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Holdout(True), "test_size=True and kept_size=0.0 must be shares of the rows"),
+        (lambda: Holdout("a"), "test_size='a' and"),
+        (lambda: Holdout(0.2, False), "kept_size=False must be shares"),
+        (lambda: Holdout(0.2, -1), "kept_size=-1 must be shares"),
+        (lambda: Holdout(0.2, 0.0, 1), "stratify=1 must be True or False"),
+        (
+            lambda: Holdout(random_state=-1),
+            "random_state=-1 must be a whole number from 0 to 4294967295, or None for 0",
+        ),
+        (lambda: Holdout(random_state=1.0), "random_state=1.0 must be"),
+        (lambda: Holdout(random_state=True), "random_state=True must be"),
+        (lambda: Bootstrap(True), "n_splits=True must be a whole number"),
+        (lambda: Bootstrap(random_state="a"), "random_state='a' must be"),
+    ],
+)
+def test_parameters_that_are_none_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_no_seed_is_seed_0() -> None:
+    X = np.zeros((9, 1))
+    for one, other in ((Holdout(random_state=None), Holdout()), (Bootstrap(1, None), Bootstrap(1))):
+        assert [a.tolist() for a in next(one.split(X))] == [a.tolist() for a in next(other.split(X))]
+
+
+def test_parts_folds_and_shorter_rows_are_drawn_apart() -> None:
+    """With one stream, the rows of a short learning curve would be the first that are held out."""
+    order = np.argsort(draw(0, Stream.HOLDOUT, np.arange(1000)))
+    short = part_of(np.arange(1000), 0.5)
+    assert 200 < np.isin(order[:500], short).sum() < 300

@@ -3,14 +3,18 @@
 from typing import Any
 
 from gputree.engine.pruning.bounds import BottomUp, RiskBound, WholeTree
+from gputree.engine.pruning.lengths import DescriptionLength
 from gputree.engine.pruning.one_test import ChiSquare, ValidationSet
-from gputree.engine.pruning.path import Path, cost_complexity_path, prune
+from gputree.engine.pruning.path import Path, cost_complexity_path, nested, prune
 from gputree.engine.pruning.records import Cases, Fitted
 from gputree.engine.pruning.rules import Collapse, CostComplexity, ErrorBased, Needs, ReducedError, Rule
 
 RULES: dict[str, Any] = {
     rule.__name__: rule
-    for rule in (Collapse, ErrorBased, ReducedError, ValidationSet, CostComplexity, ChiSquare, RiskBound)
+    for rule in (
+        *(Collapse, ErrorBased, ReducedError, ValidationSet, CostComplexity, ChiSquare, RiskBound),
+        DescriptionLength,
+    )
 }
 
 __all__ = [
@@ -20,6 +24,7 @@ __all__ = [
     "ChiSquare",
     "Collapse",
     "CostComplexity",
+    "DescriptionLength",
     "ErrorBased",
     "Fitted",
     "Needs",
@@ -30,5 +35,6 @@ __all__ = [
     "ValidationSet",
     "WholeTree",
     "cost_complexity_path",
+    "nested",
     "prune",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.forest import Forest, Test
-from gputree.engine.pruning.path import Branches
+from gputree.engine.pruning.branches import Branches
 
 
 def cheaper_leaves(
@@ -65,7 +65,7 @@ def greedy_leaves(
     A cut that saves something lowers what the nodes above it would save, so an entry of the heap is an upper bound, and
     is put back when its node has less to save meanwhile. Parameters are those of `cheaper_leaves`.
     """
-    tree = Branches(forest, cost, forest.kind == Test.LEAF, kept)
+    tree = Branches(forest, cost, kept)
     marks = np.zeros(forest.n_nodes, bool)
     heap = [(*tree.savings(t, *tree.at_first(t)), t) for t in np.flatnonzero(forest.kind != Test.LEAF).tolist()]
     heapq.heapify(heap)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import open_unit, whole
 from gputree.core.description import code_length, risk_bound
 from gputree.core.forest import Forest, Test
 from gputree.core.routes import Parts, branch_shares, leaf_parts
 from gputree.engine.pruning.records import Cases, Fitted
-from gputree.engine.pruning.rules import Needs, Rule, open_unit
+from gputree.engine.pruning.rules import Needs, Rule
 from gputree.engine.pruning.whole_trees import Floats, Score, Trees, whole_trees
 
 
@@ -163,8 +164,8 @@ class RiskBound(Rule):
 
     def __post_init__(self) -> None:
         open_unit("delta", self.delta, ": how likely the bound fails")
-        if self.n_tests is not None and not (isinstance(self.n_tests, Integral) and self.n_tests >= 1):
-            raise ValueError(f"n_tests={self.n_tests!r} must be a whole number of at least 1, or None to count them")
+        if self.n_tests is not None:
+            whole("n_tests", self.n_tests, 1, ", or None to count them")
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""

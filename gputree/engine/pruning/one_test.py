@@ -8,11 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import open_unit
 from gputree.core.families import Family
 from gputree.core.forest import Forest, Test
 from gputree.engine.independence import independence
 from gputree.engine.pruning.records import Cases, Fitted
-from gputree.engine.pruning.rules import ROUNDING, Needs, Rule, open_unit, row_errors
+from gputree.engine.pruning.rules import ROUNDING, Needs, Rule, row_errors
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
-"""Pruning of grown forests on host arrays. May import core."""
+"""Minimal cost-complexity pruning: every tree of the sequence at once, from the leaves up. May import core."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,130 +41,111 @@ def cost_complexity_path(
     The next node to collapse has the least g(t) = (R(t) - R(T_t)) / (leaves(T_t) - 1), the first in node order among
     equals; R is the share of the weight (N,) times the impurity, or times the ``risk`` (N,). Stops at the first g above
     ``limit``. The ``penalty`` "nodes" counts all nodes in the place of leaves (Raschka, STAT 479, 6.11.1).
-
-    Collapsing the weakest link never lowers the g of a node above it (a fraction grows when a part of smaller ratio
-    leaves it), so an old entry of the heap is a lower bound and is put back when its node has risen meanwhile.
     """
     cost = weight / max(int(weight[0]), 1) * (forest.impurity if risk is None else risk)
-    tree = Branches(forest, cost, PENALTIES[penalty](forest.kind == Test.LEAF) & (weight > 0))
-    heap = [(tree.strength(t, *tree.at_first(t)), t) for t in np.flatnonzero(forest.kind != Test.LEAF).tolist()]
-    heapq.heapify(heap)
-    alphas, impurities, nodes = [0.0], [tree.at_first(0)[1]], []
-    while heap:
-        alpha, node = heapq.heappop(heap)
-        if tree.gone[node]:
-            continue
-        leaves, below = tree.below(node)
-        now = tree.strength(node, leaves, below)
-        if now > alpha:
-            heapq.heappush(heap, (now, node))
-            continue
-        if alpha > limit:
-            break
-        tree.collapse(node, leaves, below)
-        alphas.append(max(alpha, alphas[-1]))
-        impurities.append(tree.below(0)[1])
-        nodes.append(node)
-    return Path(np.array(alphas), np.array(impurities), np.array(nodes, np.intp))
+    found = weakest_links(forest, cost, PENALTIES[penalty](forest.kind == Test.LEAF) & (weight > 0))
+    node = np.flatnonzero(found.steps)
+    node = node[np.argsort(found.alpha[node], kind="stable")]
+    node = node[: np.searchsorted(found.alpha[node], limit, side="right")]
+    alphas = np.maximum.accumulate(np.append(0.0, found.alpha[node]))  # rounding makes some g less than nothing
+    return Path(alphas, np.cumsum(np.append(found.unpruned, found.more[node])), node)
 
 
-class Branches:
-    """Leaves and cost below every node while branches are collapsed, in logarithmic time whatever the depth.
+@dataclass(frozen=True, slots=True)
+class Links:
+    """When nodes collapse while alpha grows: ``alpha`` f8 (N,), and what the leaves then cost ``more``, f8 (N,).
 
-    What counts as a leaf, bool (N,), may be every node. A branch has its ``kept`` cost (N,) besides that of its leaves.
-    Nodes stand in depth-first order, so that what is below a node is a range; a Fenwick tree adds up the changes.
+    ``steps`` bool (N,): the tests that do so before a test above them does. ``unpruned`` is the cost of all leaves.
     """
 
-    def __init__(
-        self,
-        forest: Forest,
-        cost: NDArray[np.float64],
-        counted: NDArray[np.bool_],
-        kept: NDArray[np.float64] | float = 0.0,
-    ) -> None:
-        inner, n = forest.kind != Test.LEAF, forest.n_nodes
-        self.n_nodes, self.cost, parent = n, cost.tolist(), forest.parent.tolist()
-        leaves = counted.astype(int).tolist()  # not the branch of a declared category that no row has: it costs nothing
-        below = np.where(inner, kept, cost).tolist()
-        size = (inner | counted).astype(int).tolist()  # what is added up in which order must not depend on the others
-        for node in range(n - 1, -1, -1):
-            above = parent[node]
-            if above >= 0:
-                leaves[above] += leaves[node]
-                below[above] += below[node]
-                size[above] += size[node]
-        self.leaves, self.cost_below, self.size = leaves, below, size
-        self.place = depth_first(parent, size)
-        self.fewer, self.more = [0] * (n + 1), [0.0] * (n + 1)
-        self.gone = [False] * n
-        self.child, self.n_children = forest.first_child.tolist(), forest.n_children.tolist()
-
-    def at_first(self, node: int) -> tuple[int, float]:
-        """Leaves of the branch and their cost, before anything is collapsed."""
-        return self.leaves[node], self.cost_below[node]
-
-    def below(self, node: int) -> tuple[int, float]:
-        """Leaves of the branch and their cost R(T_t)."""
-        first = self.place[node]
-        fewer, more = self.changes(first, first + self.size[node])
-        return self.leaves[node] - fewer, self.cost_below[node] + more
-
-    def changes(self, first: int, stop: int) -> tuple[int, float]:
-        """Leaves lost and cost gained in the places from ``first`` on, before ``stop``."""
-        fewer, more, lost, gained = 0, 0.0, self.fewer, self.more
-        while stop > first:
-            fewer += lost[stop]
-            more += gained[stop]
-            stop &= stop - 1
-        while first > stop:
-            fewer -= lost[first]
-            more -= gained[first]
-            first &= first - 1
-        return fewer, more
-
-    def strength(self, node: int, leaves: int, below: float) -> float:
-        """How much cost every leaf of the branch saves: g(t); nothing, if all rows are in one leaf."""
-        return (self.cost[node] - below) / (leaves - 1) if leaves > 1 else 0.0
-
-    def savings(self, node: int, leaves: int, below: float) -> tuple[float, int]:
-        """What a leaf would cost more than the branch, and its leaves, both to be as small as can be."""
-        return self.cost[node] - below, -leaves
-
-    def collapse(self, node: int, leaves: int, below: float) -> None:
-        """Make a node a leaf that has so many leaves of such a cost."""
-        place, lost, gained = self.place[node] + 1, self.fewer, self.more
-        while place <= self.n_nodes:
-            lost[place] += leaves - 1
-            gained[place] += self.cost[node] - below
-            place += place & -place
-        stack = [node]
-        while stack:
-            t = stack.pop()
-            self.gone[t] = True
-            first = self.child[t]
-            stack.extend(c for c in range(first, first + self.n_children[t]) if not self.gone[c])
+    alpha: NDArray[np.float64]
+    more: NDArray[np.float64]
+    steps: NDArray[np.bool_]
+    unpruned: float
 
 
-def depth_first(parent: list[int], size: list[int]) -> list[int]:
-    """Place of every node in depth-first order, from the sizes of the branches; parents come before their children.
+def weakest_links(forest: Forest, cost: NDArray[np.float64], counted: NDArray[np.bool_]) -> Links:
+    """The alpha of every test of one tree, from its cost as a leaf f8 (N,) and the nodes that are counted, bool (N,).
 
-    Trees stand one after another.
+    A test collapses at the g of its branch as that is pruned by then. With all tests below it collapsed, g is as large
+    as it can be; as long as the last of them would collapse no earlier than the test itself, it never does, and is
+    taken back. What is left below a test is a heap, the last to collapse on top, and the test comes on top of that: so
+    each enters a heap once and leaves it at most once, whatever the depth.
+    """
+    n, inner, child = forest.n_nodes, forest.kind != Test.LEAF, np.flatnonzero(forest.parent >= 0)
+    above = forest.parent[child]
+    flat = np.bincount(above, cost[child], n).tolist()  # the branch with all tests below it collapsed
+    size = (counted + np.bincount(above, (inner | counted)[child], n)).astype(int).tolist()
+    own, below, parent = cost.tolist(), np.where(inner, 0.0, cost).tolist(), forest.parent.tolist()
+    test, steps, heap = inner.tolist(), inner.tolist(), Heap(n)
+    alpha, more, fewer, tops = heap.key, [0.0] * n, [0] * n, [-1] * n
+    for node in range(n - 1, -1, -1):  # children follow their parents
+        if test[node]:
+            top, branch, leaves = tops[node], flat[node], size[node]
+            strength = (own[node] - branch) / (leaves - 1) if leaves > 1 else 0.0  # nothing: all rows are in one leaf
+            while top >= 0 and alpha[top] >= strength:
+                steps[top] = False
+                branch, leaves = branch - more[top], leaves + fewer[top]
+                top = heap.without(top)
+                branch = branch if top >= 0 else below[node]  # nothing is collapsed: without rounding
+                strength = (own[node] - branch) / (leaves - 1) if leaves > 1 else 0.0
+            alpha[node], more[node], fewer[node] = strength, own[node] - branch, leaves - 1
+            heap.put(node, top)
+        if parent[node] >= 0:
+            below[parent[node]] += below[node]
+            if test[node]:
+                tops[parent[node]] = heap.joined(tops[parent[node]], node)
+    return Links(np.array(alpha), np.array(more), np.array(steps), below[0])
+
+
+class Heap:
+    """Heaps of numbers 0 to n - 1 by their keys, the largest on top; -1 is an empty one.
+
+    Fredman, Sedgewick, Sleator and Tarjan (1986), "The pairing heap: a new form of self-adjusting heap", Algorithmica
+    1:111-129. ``part`` is the first of the heaps below a number, ``other`` the next one beside it.
 
     Examples
     --------
-    >>> depth_first([-1, 0, 0, 1, 1], [5, 3, 1, 1, 1])
-    [0, 1, 4, 2, 3]
+    >>> heap = Heap(3)
+    >>> heap.key[:] = [2.0, 5.0, 3.0]
+    >>> top = heap.joined(heap.joined(0, 1), 2)
+    >>> top, heap.without(top), heap.without(heap.without(top))
+    (1, 2, 0)
     """
-    place, following, end = [0] * len(parent), [0] * len(parent), 0
-    for node, above in enumerate(parent):
-        if above < 0:
-            place[node] = end
-            end += size[node]
-        else:
-            place[node] = following[above]
-            following[above] += size[node]
-        following[node] = place[node] + 1
-    return place
+
+    def __init__(self, n: int) -> None:
+        self.key, self.part, self.other = [0.0] * n, [-1] * n, [-1] * n
+
+    def put(self, one: int, top: int) -> None:
+        """Make a number, of a key larger than all, the top of a heap."""
+        self.part[one] = top
+        if top >= 0:
+            self.other[top] = -1
+
+    def joined(self, one: int, two: int) -> int:
+        """The top of both; the second is not empty."""
+        if one < 0:
+            return two
+        if self.key[one] < self.key[two]:
+            one, two = two, one
+        self.other[two], self.part[one] = self.part[one], two
+        return one
+
+    def without(self, top: int) -> int:
+        """The new top when the old one is taken off: what was below it is joined in pairs, and these from the last."""
+        pairs, one = [], self.part[top]
+        while one >= 0:
+            two = self.other[one]
+            if two < 0:
+                pairs.append(one)
+                break
+            following = self.other[two]
+            pairs.append(self.joined(one, two))
+            one = following
+        rest = -1
+        for pair in reversed(pairs):
+            rest = self.joined(rest, pair)
+        return rest
 
 
 def prune(
@@ -176,8 +156,23 @@ def prune(
     risk: NDArray[np.float64] | None = None,
 ) -> Forest:
     """The smallest subtree that minimises impurity (or risk) + alpha * leaves (or nodes)."""
-    if alpha <= 0.0:
-        return forest
-    marks = np.zeros(forest.n_nodes, bool)
-    marks[cost_complexity_path(forest, weight, alpha, penalty, risk).nodes] = True
-    return forest.collapse(marks)
+    return next(nested(forest, weight, [alpha], penalty, risk))
+
+
+def nested(
+    forest: Forest,
+    weight: NDArray[np.int64],
+    alphas: Sequence[float],
+    penalty: str = "leaves",
+    risk: NDArray[np.float64] | None = None,
+) -> Iterator[Forest]:
+    """What `prune` leaves for each of some alphas, by one path; an alpha of 0 leaves the forest as it is."""
+    most = max(alphas)
+    path = cost_complexity_path(forest, weight, most, penalty, risk) if most > 0.0 else None
+    for alpha in alphas:
+        if path is None or alpha <= 0.0:
+            yield forest
+            continue
+        marks = np.zeros(forest.n_nodes, bool)
+        marks[path.nodes[: np.searchsorted(path.alphas[1:], alpha, side="right")]] = True
+        yield forest.collapse(marks)

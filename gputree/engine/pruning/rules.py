@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import at_least_nothing, one_of, open_unit, yes_or_no
 from gputree.core.forest import Forest, Test, joined
 from gputree.core.routes import Parts, branch_shares, by_shares, levels
 from gputree.engine.pruning.bottom_up import cheaper_leaves, greedy_leaves
@@ -27,24 +27,6 @@ COSTS: dict[str, Callable[[Fitted], NDArray[np.float64] | None]] = {
     "error": lambda tree: tree.errors()[1] / np.maximum(tree.errors()[0], tree.unit),
 }
 ROW_BLOCK = 1 << 16  # rows that walk down together
-
-
-def one_of(name: str, value: Any, known: Collection[str]) -> None:
-    """Refuse a value that is none of those known."""
-    if value not in known:
-        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}")
-
-
-def open_unit(name: str, value: float, hint: str = "") -> None:
-    """Refuse what is no number between 0 and 1."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0.0 < value < 1.0:
-        raise ValueError(f"{name}={value!r} must be a number above 0 and below 1{hint}")
-
-
-def yes_or_no(name: str, value: Any) -> None:
-    """Refuse what is no truth value."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name}={value!r} must be True or False")
 
 
 class Needs(Enum):
@@ -69,6 +51,11 @@ class Rule(ABC):
     @abstractmethod
     def needs(self) -> Needs:
         """The rows that it asks for."""
+
+    @property
+    def raises(self) -> bool:
+        """Whether a branch may take the place of its test."""
+        return self.needs is Needs.FIT
 
     @abstractmethod
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
@@ -273,8 +260,7 @@ class CostComplexity(Rule):
     needs: ClassVar[Needs] = Needs.NO_ROWS
 
     def __post_init__(self) -> None:
-        if not isinstance(self.alpha, Real) or not 0.0 <= self.alpha < np.inf:
-            raise ValueError(f"alpha={self.alpha!r} must be a number of at least 0")
+        at_least_nothing("alpha", self.alpha)
         one_of("penalty", self.penalty, PENALTIES)
         one_of("cost", self.cost, COSTS)
 

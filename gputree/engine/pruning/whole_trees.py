@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from gputree.core.families import depths
 from gputree.core.forest import Forest, Test, canonical_order, joined, ranges
 from gputree.core.routes import Parts, branch_shares, by_shares, levels, step
-from gputree.engine.pruning.path import depth_first
+from gputree.engine.pruning.branches import depth_first
 from gputree.engine.pruning.raising import moved
 from gputree.engine.pruning.records import Cases, Fitted, directed, recounted
 

@@ -1,0 +1,60 @@
+"""What parameters of rules may be: one check for each kind of value. May import NumPy only.
+
+Each raises ValueError, with the name, the value and what is allowed. True and False are no numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def is_number(value: Any, kind: type = Real) -> bool:
+    """Whether a value is a number of a kind, and no truth value, which Python takes for one.
+
+    Examples
+    --------
+    >>> is_number(1), is_number(True), is_number(1.5, Integral), is_number("1")
+    (True, False, False, False)
+    """
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def whole(name: str, value: Any, least: int, hint: str = "") -> None:
+    """Refuse what is no whole number of at least some size."""
+    if not is_number(value, Integral) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}{hint}")
+
+
+def open_unit(name: str, value: Any, hint: str = "") -> None:
+    """Refuse what is no number between 0 and 1."""
+    if not is_number(value) or not 0.0 < value < 1.0:
+        raise ValueError(f"{name}={value!r} must be a number above 0 and below 1{hint}")
+
+
+def at_least_nothing(name: str, value: Any) -> None:
+    """Refuse what is no finite number of 0 or more."""
+    if not is_number(value) or not 0.0 <= value < math.inf:
+        raise ValueError(f"{name}={value!r} must be a number of at least 0")
+
+
+def positive(name: str, value: Any) -> None:
+    """Refuse what is no finite number above 0."""
+    if not is_number(value) or not 0.0 < value < math.inf:
+        raise ValueError(f"{name}={value!r} must be a positive number")
+
+
+def one_of(name: str, value: Any, known: Collection[str]) -> None:
+    """Refuse a value that is none of those known."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}")
+
+
+def yes_or_no(name: str, value: Any) -> None:
+    """Refuse what is no truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} must be True or False")
