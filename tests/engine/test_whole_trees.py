@@ -1,8 +1,7 @@
-"""The generic bottom-up procedure against plain recursion over whole trees, and over all small trees."""
+"""The generic bottom-up procedure against plain recursion over whole trees."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,13 +12,10 @@ import pytest
 from numpy.typing import NDArray
 
 from gputree import C45Classifier, DecisionTreeClassifier, RandomForestClassifier, load, save
-from gputree.core.criteria import CRITERIA
 from gputree.core.description import code_length, risk_bound
-from gputree.core.forest import NO_NODE, SPREAD, STAY, Forest, Test
-from gputree.core.routes import Parts, branches_of
-from gputree.core.summary import describe_counts
-from gputree.core.target import class_target
-from gputree.engine.pruning import BottomUp, Cases, Fitted, RiskBound, WholeTree, whole_trees
+from gputree.core.forest import SPREAD, STAY, Forest, Test
+from gputree.core.routes import branches_of
+from gputree.engine.pruning import BottomUp, Fitted, RiskBound, whole_trees
 from gputree.engine.pruning.bounds import count_tests
 from gputree.inspect.check import check_forest
 from gputree.pruning import as_fitted, prune, read_cases
@@ -197,96 +193,6 @@ def test_nodes_decided_together(learner: str, block: int, monkeypatch: pytest.Mo
         sizes.append(together.n_nodes)
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[-1]
-
-
-Shape = tuple[int, Any, Any] | None
-
-
-def shapes(features: tuple[int, ...]) -> list[Shape]:
-    """All trees over binary columns that test none twice on a path, up to the classes of their leaves."""
-    found: list[Shape] = [None]
-    for f in features:
-        below = shapes(tuple(g for g in features if g != f))
-        found += [(f, zero, one) for zero, one in itertools.product(below, below)]
-    return found
-
-
-def forest_of(shape: Shape, X: NDArray[Any], y: NDArray[np.int64]) -> Fitted:
-    """A tree of this shape, fitted to rows."""
-    queue: list[tuple[Shape, NDArray[np.bool_], int, int]] = [(shape, np.ones(len(X), bool), NO_NODE, 0)]
-    feature, child, stats = [], [], []
-    for own, rows, _, depth in queue:
-        feature.append(NO_NODE if own is None else own[0])
-        child.append(NO_NODE if own is None else len(queue))
-        stats.append(np.bincount(y[rows], minlength=2))
-        if own is not None:
-            one = X[:, own[0]] == 1
-            queue += [(own[1 + side], rows & (one == side), len(feature) - 1, depth + 1) for side in (0, 1)]
-    n, inner = len(queue), np.array(child) != NO_NODE
-    layout = class_target(y[:, None].astype(np.int32), (2,), None).layout
-    forest = Forest(
-        roots=np.zeros(1, np.int32),
-        kind=np.where(inner, Test.THRESHOLD, Test.LEAF).astype(np.uint8),
-        feature=np.array(feature, np.int32),
-        low=np.where(inner, 0.5, 0.0),
-        first_child=np.array(child, np.int32),
-        n_children=np.where(inner, 2, 0).astype(np.uint16),
-        missing=np.zeros(n, np.uint16),
-        unseen=np.zeros(n, np.uint16),
-        met_missing=np.zeros(n, np.uint8),
-        lookup_ptr=np.zeros(n + 1, np.int64),
-        lookup_code=np.zeros(0, np.uint16),
-        lookup_branch=np.zeros(0, np.uint16),
-        stats=np.array(stats, np.int64),
-        score=np.zeros(n),
-        parent=np.array([above for _, _, above, _ in queue], np.int32),
-        depth=np.array([depth for *_, depth in queue], np.int32),
-        impurity=np.zeros(n),
-        value=np.zeros((n, 2)),
-    )
-    criterion = CRITERIA["gini"]
-    return Fitted(describe_counts(forest, layout, criterion), layout, 1.0, criterion)
-
-
-def risk_of(forest: Forest, X: NDArray[Any], y: NDArray[np.int64], d: int) -> float:
-    """The bound, from predictions of the rows."""
-    tree = WholeTree(0.0, 0, 0, lambda: forest)
-    return risk(d, 2, len(y))(float(np.mean(tree.predict(X) != y)), forest.n_nodes, 0)
-
-
-def never_worse(small: list[Shape], d: int, copies: int) -> None:
-    """No tree is left with a larger bound than it had."""
-    cube = np.array(list(itertools.product((0.0, 1.0), repeat=d)))
-    X, rng = np.repeat(cube, copies, axis=0), np.random.default_rng(d)
-    y = ((X[:, 0] != X[:, -1]) ^ (rng.random(len(X)) < 0.15)).astype(np.int64)
-    start = Parts(np.arange(len(y)), np.zeros(len(y), np.intp), np.ones(len(y), np.int64))
-    cases, less = Cases(X, y[None], np.ones(len(y)), start), 0
-    for shape in small:
-        fitted = forest_of(shape, X, y)
-        before = risk_of(fitted.forest, X, y, d)
-        after = risk_of(RiskBound(n_tests=d)(fitted, cases), X, y, d)
-        assert after <= before + 1e-12
-        less += after < before
-    assert less
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize("copies", [1, 12])
-def test_all_trees_over_few_columns(d: int, copies: int) -> None:
-    never_worse(shapes(tuple(range(d))), d, copies)
-
-
-def test_some_trees_over_four_columns() -> None:
-    below = shapes((0, 1, 2))
-    pick = np.random.default_rng(4).integers(0, len(below), (150, 2)).tolist()
-    never_worse([(3, below[zero], below[one]) for zero, one in pick], 4, 12)
-
-
-@pytest.mark.slow
-def test_all_trees_over_four_columns() -> None:
-    everything = shapes((0, 1, 2, 3))
-    assert len(everything) == 238_145
-    never_worse(everything, 4, 12)
 
 
 def test_a_leaf_of_another_class_is_saved(tmp_path: Any) -> None:
