@@ -698,7 +698,7 @@ KNOWN: dict[str, Edit] = {
     "floor above the ceiling": ("known ends", RESULT, "own <= least ? least :", "own < least ? least :"),
     "slack added": ("known cuts", RESULT, "most) - slack", "most) + slack"),
     "missing rows in classes": ("known groups", RESULT, "missing ? view.get(channel, 0) : 0", "0"),
-    "no information of missing rows": ("known cuts", RESULT, "info += aside, ", ""),
+    "no information of missing rows": ("known cuts", RESULT, "info += aside;", ""),
     "least information of a case": ("known cuts", RESULT, "info > min_info * whole)", "info > min_info)"),
     "known rows' information": ("known cuts", RESULT, "!(gt_info(whole, whole) - info", "!(info"),
     "too little information taken": ("known cuts", RESULT, "return small ?", "return false ?"),
