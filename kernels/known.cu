@@ -25,9 +25,9 @@ struct GtKnown {
     }
     // See nodes.Nodes.judged.
     __device__ __forceinline__ double judged(double gain, double info, double min_info) const {
-        info += aside, gain = gt_grid(gain, slot.cancels);
+        info += aside;
         const bool small = min_info > 0.0 && !(gt_info(whole, whole) - info > min_info * whole);
-        return small ? GT_COUNTED : gt_grid(gt_final(gain, info, whole), cancels);
+        return small ? GT_COUNTED : gt_grid(gt_final(gt_grid(gain, slot.cancels), info, whole), cancels);
     }
 };
 
@@ -148,6 +148,7 @@ static __device__ GtSplit gt_split(const GtKnown& known, const GtCells& view, gt
             const unsigned cells = __ballot_sync(GT_EVERYONE, w > 0);
             split.met += __popc(cells);
             split.heavy += __popc(__ballot_sync(GT_EVERYONE, w > 0 && w >= min_weight));
+#pragma unroll 4  // 32 steps at a time do not fit the registers
             for (int q = 0; q < 32; ++q) {  // in order: a sum by shuffles would round otherwise
                 const double v = __shfl_sync(GT_EVERYONE, value, q), h = __shfl_sync(GT_EVERYONE, own, q);
                 if (cells >> q & 1) more += v, split.info += h;
@@ -219,7 +220,7 @@ static __device__ void gt_lone_cell(const GtKnown& known, const GtCells& view, g
 }
 
 // The best category against all others, of every pair that is searched so. Grid: any; a warp takes pairs.
-extern "C" __global__ void __launch_bounds__(128, 5)
+extern "C" __global__ void __launch_bounds__(128, 4)
     search_rest(const gt_cell* table, const gt_i64* first, const gt_i64* end, const unsigned short* code,
                 gt_i64 n_cells, const int* cell_of, int k, int m, int n_channels, int sparse,
                 const int* features, const int* place_of, int lists, const int* scans,

@@ -45,7 +45,8 @@ class Budget:
 # a few registers to have more blocks; a kernel where it did so names the blocks of this table in its launch bounds.
 #   A thread a row: 1,280 threads, where a multiprocessor holds 1,024 (7.5), 1,536 (8.6, 8.9, 12.0) or 2,048.
 #   A warp a tile or a slot: the same, 768 where it adds channels.
-#   A warp a pair: cuts keep the float64 sums of both directions of missing values, 384 threads; branches 640.
+#   A warp a pair: cuts keep the float64 sums of both directions of missing values, 384 threads; one category those of
+#   both sides, 512; branches 640.
 #   `count_shared` has two blocks, for 7.5 holds no more.
 BUDGETS = {
     "bags": {
@@ -71,7 +72,7 @@ BUDGETS = {
     },
     "known": {
         "search_groups": Budget(128, 5),
-        "search_rest": Budget(128, 5),
+        "search_rest": Budget(128, 4),
         "search_ruled": Budget(128, 3),
     },
     "lookup": {
