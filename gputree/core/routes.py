@@ -94,7 +94,8 @@ def look_up(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArr
     that lists every category up to x has it in place x, where it is looked for first.
     """
     low, stop, last = forest.lookup_ptr[node], forest.lookup_ptr[node + 1], forest.lookup_code.size - 1
-    place = np.clip(low + np.nan_to_num(x).astype(np.int64), 0, last)
+    near = np.clip(np.nan_to_num(x), -1.0, last).astype(np.int64)  # x may be any number
+    place = np.clip(low + near, 0, last)
     listed = (place >= low) & (place < stop) & (forest.lookup_code[place] == x + 1.0)
     rest = np.flatnonzero(~listed & (x == x))
     if rest.size:
@@ -117,9 +118,7 @@ def halved(
     return low
 
 
-def parted(
-    forest: Forest, at: Parts, X: NDArray[Any], divide: Divide
-) -> tuple[list[Parts], NDArray[np.bool_]]:
+def parted(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> tuple[list[Parts], NDArray[np.bool_]]:
     """Parts in nodes with tests, one level down: those that took one branch, then those that were spread.
 
     Also which (P,) of them stay; X f4/f8 (n, F). A branch of no weight gets no part of a row that is spread.
