@@ -36,6 +36,8 @@ class Parts:
     @classmethod
     def joined(cls, parts: list[Parts]) -> Parts:
         """Lists of parts one after another; at least one."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("row", "node", "weight")))
 
     def __len__(self) -> int:
@@ -92,7 +94,8 @@ def look_up(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArr
     that lists every category up to x has it in place x, where it is looked for first.
     """
     low, stop, last = forest.lookup_ptr[node], forest.lookup_ptr[node + 1], forest.lookup_code.size - 1
-    place = np.clip(low + np.nan_to_num(x).astype(np.int64), 0, last)
+    near = np.clip(np.nan_to_num(x), -1.0, last).astype(np.int64)  # x may be any number
+    place = np.clip(low + near, 0, last)
     listed = (place >= low) & (place < stop) & (forest.lookup_code[place] == x + 1.0)
     rest = np.flatnonzero(~listed & (x == x))
     if rest.size:
@@ -115,26 +118,35 @@ def halved(
     return low
 
 
-def step(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> tuple[Parts, NDArray[np.bool_]]:
-    """Parts in nodes with tests, one level down, and those which stay (P,); X f4/f8 (n, F).
+def parted(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> tuple[list[Parts], NDArray[np.bool_]]:
+    """Parts in nodes with tests, one level down: those that took one branch, then those that were spread.
 
-    A branch of no weight gets no part of a row that is spread.
+    Also which (P,) of them stay; X f4/f8 (n, F). A branch of no weight gets no part of a row that is spread.
     """
     x = X[at.row, forest.feature[at.node]].astype(np.float64, copy=False)
     branch = branches_of(forest, at.node, x)
     if int(branch.max(initial=0)) < STAY:
-        return Parts(at.row, forest.first_child[at.node] + branch, at.weight), np.zeros(len(at), bool)
-    stays, spreads = branch == STAY, branch == SPREAD
-    known = ~(stays | spreads)
+        return [Parts(at.row, forest.first_child[at.node] + branch, at.weight)], np.zeros(len(at), bool)
+    stays, spreads = branch == STAY, np.flatnonzero(branch == SPREAD)
+    known = np.flatnonzero(branch < STAY)
     own = at.take(known)
     down = Parts(own.row, forest.first_child[own.node] + branch[known], own.weight)
-    if not spreads.any():
-        return down, stays
+    if not spreads.size:
+        return [down], stays
     rest = at.take(spreads)
     count = forest.n_children[rest.node].astype(np.intp)
     owner, child = np.repeat(np.arange(len(rest)), count), ranges(forest.first_child[rest.node], count)
-    spread = Parts(rest.row[owner], child, divide(rest.weight, owner, child, down))
-    return Parts.joined([down, spread.take(spread.weight > 0)]), stays
+    weight = divide(rest.weight, owner, child, down)
+    if (weight > 0).all():
+        return [down, Parts(rest.row[owner], child, weight)], stays
+    some = np.flatnonzero(weight > 0)
+    return [down, Parts(rest.row[owner[some]], child[some], weight[some])], stays
+
+
+def step(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> tuple[Parts, NDArray[np.bool_]]:
+    """`parted`, as one list."""
+    down, stays = parted(forest, at, X, divide)
+    return Parts.joined(down), stays
 
 
 def levels(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> Iterator[tuple[Parts, NDArray[np.bool_]]]:

@@ -209,8 +209,9 @@ def declared_values(column: Series, name: str) -> tuple[Any, ...] | None:
 
 def refuse_odd(known: list[Any], name: str) -> None:
     """Refuse what is neither text nor number."""
-    odd = next((v for v in known if not isinstance(v, str) and not is_number(v)), None)
-    if odd is not None:
+    strange = {kind for kind in set(map(type, known)) if kind_of(kind) == "other objects"}
+    if strange:
+        odd = next(v for v in known if type(v) in strange)
         raise TypeError(
             f"column {name!r} holds values of type {type(odd).__name__} such as {str(odd)[:60]}; an argument must be a "
             "string or a number: turn these values into text, numbers or booleans, or leave the column out"
@@ -283,9 +284,10 @@ def read_column(column: Series, feature: Feature) -> NDArray[Any]:
     )
     if feature.categories:
         refuse_other_kind(known, feature)
-    found: Any = [number.get(v, UNKNOWN) for v in known]
+    found: Any = np.array(list(map(number.get, known)), np.float64)  # NaN for None, which is no category
+    found[np.isnan(found)] = UNKNOWN
     if held is not None:
-        found = held.replace_strict(known, found, return_dtype=nw.Float64()).to_numpy()
+        found = held.replace_strict(known, found.tolist(), return_dtype=nw.Float64()).to_numpy()
     result = np.full(missing.size, np.nan)
     result[~missing] = found
     return result

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,15 +37,15 @@ def advice(table: Mapping[str, NDArray[Any]], features: Sequence[str], target: s
 
 def about_text(name: str, cells: list[Any], remedy: str) -> Iterator[str]:
     """At most one sentence on a column of text."""
-    known = [cell for cell in cells if isinstance(cell, str)]
-    distinct = set(known)
+    times = Counter(cells)
+    distinct = {cell for cell in times if isinstance(cell, str)}
     numbers = {cell for cell in distinct if is_number(cell)}
-    n_numbers = sum(cell in numbers for cell in known) if numbers else 0
-    nearly = n_numbers >= NEARLY * len(known) or (len(distinct) > MANY and len(numbers) >= NEARLY * len(distinct))
+    n_known, n_numbers = (sum(times[cell] for cell in some) for some in (distinct, numbers))
+    nearly = n_numbers >= NEARLY * n_known or (len(distinct) > MANY and len(numbers) >= NEARLY * len(distinct))
     what = f"column {name!r} is text"
-    if 0 < n_numbers < len(known) and nearly:
+    if 0 < n_numbers < n_known and nearly:
         row = next(i for i, cell in enumerate(cells) if isinstance(cell, str) and cell not in numbers)
-        share = f"{n_numbers:,} of its {len(known):,} known cells are numbers"
+        share = f"{n_numbers:,} of its {n_known:,} known cells are numbers"
         yield (
             f"{what}, though {share}: the first that is none is {shortened(cells[row], 30)!r} in row {row + 1}; "
             f"mend or empty such cells, or {remedy}"
@@ -52,8 +53,8 @@ def about_text(name: str, cells: list[Any], remedy: str) -> Iterator[str]:
     elif len(distinct) > MANY and all(DATE.fullmatch(cell) for cell in distinct):
         what += f" with {len(distinct):,} categories that look like dates or times"
         yield f"{what}; give numbers instead, or {remedy}"
-    elif len(distinct) > max(MANY, len(known) / 2):
-        yield f"{what} with {len(distinct):,} categories in {len(known):,} known cells, nearly all distinct; {remedy}"
+    elif len(distinct) > max(MANY, n_known / 2):
+        yield f"{what} with {len(distinct):,} categories in {n_known:,} known cells, nearly all distinct; {remedy}"
 
 
 def counts_rows(array: NDArray[Any]) -> bool:

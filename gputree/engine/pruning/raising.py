@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gputree.core.families import depths
 from gputree.core.forest import Forest, Test, canonical_order, ranges
-from gputree.core.routes import Parts, by_cases, step
+from gputree.core.routes import Parts, by_cases, parted
 from gputree.engine.pruning.records import Cases, Fitted, directed, misfits, recounted
 
 Limit: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
@@ -72,29 +72,36 @@ class Raising:
 
     def settle(self, at: Parts) -> None:
         """Send cases down from some places to the leaves, and have all tests on the way judged."""
-        while len(at):
-            there = np.flatnonzero(np.bincount(at.node))
+        pieces = [at]
+        while any(len(piece) for piece in pieces):
+            there = np.flatnonzero(sum(np.bincount(p.node, minlength=self.leaf.size) for p in pieces))
             self.counts[there] = 0
-            np.add.at(self.counts, (at.node, self.all.y[0][at.row]), at.weight)
+            for piece in pieces:
+                self.count(self.counts, piece)
             self.waiting[there] = ~self.leaf[there]
             self.errors[there] = self.limit(*misfits(self.counts[there], self.fitted.unit))
-            at = at.take(~self.leaf[at.node])
+            at = Parts.joined([piece.take(np.flatnonzero(~self.leaf[piece.node])) for piece in pieces])
             self.keep(at)
-            at = self.down(at)
+            pieces = self.down(at)
+
+    def count(self, counts: NDArray[np.int64], at: Parts) -> None:
+        """Add the classes of cases to those of their nodes (nodes, classes)."""
+        np.add.at(counts.reshape(-1), at.node * counts.shape[1] + self.all.y[0][at.row], at.weight)
 
     def keep(self, at: Parts) -> None:
         """Remember the cases of tests, in the place of those that were there."""
         new = np.zeros(self.forest.n_nodes, bool)
         new[at.node] = True
         depth = self.forest.depth[at.node]
-        for level in np.flatnonzero(np.bincount(depth)).tolist():
-            own = at.take(depth == level)
+        levels = np.flatnonzero(np.bincount(depth)).tolist()
+        for level in levels:
+            own = at if len(levels) == 1 else at.take(depth == level)
             old = self.parts.get(level)
             self.parts[level] = own if old is None else Parts.joined([old.take(~new[old.node]), own])
 
-    def down(self, at: Parts) -> Parts:
+    def down(self, at: Parts) -> list[Parts]:
         """One step down from places."""
-        return step(self.forest, replace(at, node=self.source[at.node]), self.all.X, self.divide)[0]
+        return parted(self.forest, replace(at, node=self.source[at.node]), self.all.X, self.divide)[0]
 
     def cases_of(self, nodes: NDArray[np.intp]) -> Parts:
         """The cases in tests of one depth."""
@@ -135,15 +142,18 @@ class Raising:
         at = replace(at, node=heaviest[own])
         self.owner[heaviest] = np.arange(nodes.size)
         expected = np.zeros(nodes.size)
-        while len(at):
-            ended = at.take(self.leaf[at.node])
+        pieces = [at]
+        while any(len(piece) for piece in pieces):
+            ends = [np.flatnonzero(self.leaf[piece.node]) for piece in pieces]
+            ended = Parts.joined([piece.take(own) for piece, own in zip(pieces, ends, strict=True)])
             leaves = np.flatnonzero(np.bincount(ended.node))
             self.place[leaves] = np.arange(leaves.size)
             counts = np.zeros((leaves.size, self.counts.shape[1]), np.int64)
-            np.add.at(counts, (self.place[ended.node], self.all.y[0][ended.row]), ended.weight)
+            self.count(counts, replace(ended, node=self.place[ended.node]))
             np.add.at(expected, self.owner[leaves], self.limit(*misfits(counts, self.fitted.unit)))
-            at = self.down(at.take(~self.leaf[at.node]))
-            self.owner[at.node] = self.owner[self.parent[at.node]]
+            pieces = self.down(Parts.joined([piece.take(np.flatnonzero(~self.leaf[piece.node])) for piece in pieces]))
+            for piece in pieces:
+                self.owner[piece.node] = self.owner[self.parent[piece.node]]
         return expected
 
     def put_up(self, nodes: NDArray[np.intp], branch: NDArray[np.intp]) -> None:
