@@ -46,7 +46,16 @@ FLOOR = WORD + SECTOR + WORD
 MULTIPROCESSORS, SHARED_BLOCK, SHARED_MULTIPROCESSOR = 132, 227 << 10, 228 << 10  # of an H100
 ROWS, CLASSES = (2_000, 20_000, 100_000), (2, 7, 30, 300)
 MODEL_ROWS = 11_000_000  # too many for the emulator
-KERNELS = ("describe_slots", "count", "search_cuts", "best_of_slots", "count_branches", "offsets", "move_rows")
+KERNELS = (
+    "describe_slots",
+    "count",
+    "search_cuts",
+    "best_of_slots",
+    "count_branches",
+    "offsets",
+    "move_rows",
+    "put_back",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +157,7 @@ def distinct(kinds: float, draws: float) -> float:
 def model(level: Level) -> dict[str, Traffic]:
     """Traffic by kernel; "count" is the one of `count_shared` and `count_global` that the host takes."""
     count = count_shared(level, level.shared) if level.shared else count_global(level)
-    others = (search_cuts, best_of_slots, count_branches, offsets, move_rows)
+    others = (search_cuts, best_of_slots, count_branches, offsets, move_rows, put_back)
     return dict(zip(KERNELS, (describe_slots(level), count, *(kernel(level) for kernel in others)), strict=True))
 
 
@@ -201,7 +210,7 @@ def count_branches(level: Level) -> Traffic:
     """Row, test, code and label of every row; totals in shared memory where they fit."""
     keep = BRANCHES * level.classes <= SIDES
     # of a tile: tile_ptr (2), the split, branch_ptr (3), lookup_ptr (2), count_ptr, start, stop; place and the test
-    tile = LANES * (LONG * (10 + level.probes) + WORD * 4) + BRANCHES * (LONG + WORD)
+    tile = LANES * (LONG * (11 + level.probes) + WORD * 4) + BRANCHES * (LONG + WORD)
     row = WORD + CODE + WORD  # the row, code, label
     joined = level.tiles * BRANCHES * (1 + (level.classes if keep else 0))
     return Traffic(
@@ -224,11 +233,18 @@ def offsets(level: Level) -> Traffic:
 
 
 def move_rows(level: Level) -> Traffic:
-    """Branch, row and first position of every row; the row goes out."""
-    # of a tile: tile_ptr (2), the split, count_ptr, branch_ptr (2), start, stop
-    tile = LANES * LONG * (7 + level.probes)
-    row = SHORT + WORD + LONG
+    """Branch and word of every row; the word goes out."""
+    # of a tile: tile_ptr (2), the split, count_ptr, branch_ptr (2), start, stop, aside
+    tile = LANES * LONG * (8 + level.probes)
+    row = SHORT + WORD
     return Traffic(level.rows * (row + ranks()) + level.tiles * tile, level.rows * (WORD + ranks()))
+
+
+def put_back(level: Level) -> Traffic:
+    """The word of every row, in and out."""
+    # of a tile: tile_ptr (2), the split, start, stop, aside
+    tile = LANES * LONG * (5 + level.probes)
+    return Traffic(level.rows * WORD + level.tiles * tile, level.rows * WORD)
 
 
 # --- sector bytes ---------------------------------------------------------------------------------------------------
@@ -242,6 +258,7 @@ def sectors(level: Level) -> dict[str, float]:
         "count": level.rows * parts * (WORD + SECTOR),
         "count_branches": level.rows * (WORD + SECTOR + SHORT),
         "move_rows": level.rows * (WORD + SHORT + WORD),
+        "put_back": level.rows * (WORD + WORD),  # where no cache helps; the room for moved rows is made to stay in one
         "table": table_sectors(level),
     }
 

@@ -37,28 +37,32 @@ extern "C" __global__ void __launch_bounds__(256)
     }
 }
 
-// Rows drawn at all, by span. Grid: (trees * spans of n).
+// Rows drawn at all, by span, and those drawn too often for their words. Grid: (trees * spans of n).
 extern "C" __global__ void __launch_bounds__(256)
     count_drawn(const unsigned* often,  // IN (trees, n)
-                gt_i64 n,
-                gt_i64* before) {       // OUT (trees * spans + 1,): the count of a span at 1 + span
+                gt_i64 n, int bits,
+                gt_i64* before,         // OUT (trees * spans + 1,): the count of a span at 1 + span
+                unsigned* n_odd) {      // OUT (1,) 0 before
     const gt_i64 spans = (n + GT_DRAWN_SPAN - 1) / GT_DRAWN_SPAN, tree = blockIdx.x / spans;
     int count = 0;
     for (int round = 0; round < 4; ++round) {
         const gt_i64 row = blockIdx.x % spans * GT_DRAWN_SPAN + round * 256 + threadIdx.x;
-        count += __syncthreads_count(row < n && often[tree * n + row] > 0);
+        const unsigned times = row < n ? often[tree * n + row] : 0;
+        count += __syncthreads_count(times > 0);
+        if (times > 0xFFFFFFFFu >> bits) atomicAdd(n_odd, 1u);
     }
     if (threadIdx.x == 0) before[1 + blockIdx.x] = count;
 }
 
-// The rows drawn at all, tree by tree and ascending, and how often. NumPy: flatnonzero(often), often[often > 0].
+// Words of the rows drawn at all, tree by tree and ascending: see gt_row. NumPy: flatnonzero(often), often[often > 0].
 // Grid: (trees * spans of n).
 extern "C" __global__ void __launch_bounds__(256)
     list_drawn(const unsigned* often,  // IN (trees, n)
-               gt_i64 n,
+               gt_i64 n, int bits,
                const gt_i64* before,   // IN (trees * spans + 1,) rows before each span
                unsigned* rows,         // OUT
-               unsigned* times) {      // OUT
+               unsigned* n_odd,        // IN, OUT (1,) 0 before
+               unsigned* odd) {        // OUT pairs of row and times, of those drawn too often for their words
     __shared__ int of_warp[8];
     const gt_i64 spans = (n + GT_DRAWN_SPAN - 1) / GT_DRAWN_SPAN, tree = blockIdx.x / spans;
     gt_i64 place = before[blockIdx.x];
@@ -74,7 +78,13 @@ extern "C" __global__ void __launch_bounds__(256)
             if (w < threadIdx.x >> 5) mine += of_warp[w];
             place += of_warp[w];
         }
-        if (count > 0) rows[mine] = (unsigned)row, times[mine] = count;
+        if (count == 0) continue;
+        unsigned low = (unsigned)row, high = count - 1;
+        if (count > 0xFFFFFFFFu >> bits) {
+            low = atomicAdd(n_odd, 1u), high = 0xFFFFFFFFu >> bits;
+            odd[2 * low] = (unsigned)row, odd[2 * low + 1] = count;
+        }
+        rows[mine] = low | high << bits;
     }
 }
 

@@ -111,34 +111,42 @@ static __device__ __forceinline__ int gt_byte_label(const unsigned* records, int
     return (int)records[(group * n + row + 1) * words - 1];
 }
 
-// How often the row at position p of `rows` counts.
-static __device__ __forceinline__ gt_i64 gt_often(gt_i64 p, const unsigned* times, int how) {
-    return GT_WEIGHTED && how & 2 ? times[p] : 1;
+// A row, and how often it counts.
+struct GtRow {
+    gt_i64 number, often;
+};
+
+// What a word of `rows` says. how & 2: its low `how >> 8` bits are the number of a row, those above one less than how often
+// it counts; or all of those above are set, and `times` has both where the low bits say.
+static __device__ __forceinline__ GtRow gt_row(unsigned word, const unsigned* times, int how) {
+    if (!GT_WEIGHTED || !(how & 2)) return {word, 1};
+    const int bits = how >> 8;
+    const unsigned low = word & ((1u << bits) - 1u), high = word >> bits;
+    if (high != 0xFFFFFFFFu >> bits) return {low, (gt_i64)high + 1};
+    return {times[2 * low], times[2 * low + 1]};
 }
 
-// The weight at position p of `rows`. how & 1: there are units, how & 2: there are times, how & 4: units are by position.
-static __device__ __forceinline__ gt_i64 gt_weight(gt_i64 row, gt_i64 p, const gt_i64* units, const unsigned* times,
-                                                   int how) {
-    const gt_i64 often = gt_often(p, times, how);
-    return GT_WEIGHTED && how & 1 ? units[how & 4 ? p : row] * often : often;
+// The weight at position p of `rows`. how & 1: there are units, how & 4: they are by position.
+static __device__ __forceinline__ gt_i64 gt_weight(GtRow row, gt_i64 p, const gt_i64* units, int how) {
+    return GT_WEIGHTED && how & 1 ? units[how & 4 ? p : row.number] * row.often : row.often;
 }
 
 // What the row at position p of `rows` adds to the channels of its node: calls add(channel, value). `sizes` i4 (O,):
 // classes of each output; how as in gt_weight.
 template <class Add>
-static __device__ __forceinline__ void gt_channels(gt_i64 row, gt_i64 p, gt_i64 n, int outputs, const int* sizes,
+static __device__ __forceinline__ void gt_channels(GtRow row, gt_i64 p, gt_i64 n, int outputs, const int* sizes,
                                                    const int* labels, const gt_i64* units, const gt_i64* values,
-                                                   const unsigned* times, int how, Add add) {
-    const gt_i64 often = gt_often(p, times, how), weight = gt_weight(row, p, units, times, how);
+                                                   int how, Add add) {
+    const gt_i64 weight = gt_weight(row, p, units, how);
     int channel = 0;
     if (GT_KIND == GT_COUNTS) {
         for (int o = 0; o < outputs; ++o) {
-            add(channel + labels[(gt_i64)o * n + row], weight);
+            add(channel + labels[(gt_i64)o * n + row.number], weight);
             channel += sizes[o];
         }
     } else {
         add(0, weight);
-        for (int o = 0; o < outputs; ++o) add(1 + o, values[(gt_i64)o * n + row] * often);
+        for (int o = 0; o < outputs; ++o) add(1 + o, values[(gt_i64)o * n + row.number] * row.often);
         channel = 1 + outputs;
     }
     if (GT_WEIGHTED) add(channel, (gt_i64)1);

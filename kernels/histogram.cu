@@ -77,17 +77,17 @@ extern "C" __global__ void __launch_bounds__(512, 2)
         const int place = j < own && first + j < m ? place_of[(lists > 1 ? slot * m : 0) + first + j] : -1;
         const gt_i64 from = begin + (threadIdx.x >> 5) * per_step + GT_LANE / features;
         for (gt_i64 p = place < 0 ? end : from; p < end; p += warps * per_step) {
-            const gt_i64 row = rows[p];
-            const int code = gt_byte_code(records, words, n, row, place);
+            const GtRow row = gt_row(rows[p], times, how);
+            const int code = gt_byte_code(records, words, n, row.number, place);
             const int cell = code * channels * columns + GT_LANE % columns;
             const auto add = [&](int channel, gt_i64 value) {
                 if (channel < first_channel || channel >= end_channel) return;
                 gt_add_shared(cells, cell + (channel - first_channel) * columns, n_cells, value);
             };
             if (GT_WHOLE && outputs == 1)  // the label is in the record
-                add(gt_byte_label(records, words, n, row, place), 1);
+                add(gt_byte_label(records, words, n, row.number, place), 1);
             else
-                gt_channels(row, p, n, outputs, sizes, labels, units, values, times, how, add);
+                gt_channels(row, p, n, outputs, sizes, labels, units, values, how, add);
         }
         __syncthreads();  // rows are added
         gt_flush(cells, n_cells, channels, columns, features, table + slot * cell_of[m] * n_channels, cell_of + first,
@@ -115,16 +115,17 @@ extern "C" __global__ void __launch_bounds__(256)
                  gt_cell* table) {         // OUT
     for (gt_i64 i = GT_THREAD; i < row_ptr[k] * m; i += GT_THREADS) {
         const int s = gt_find(row_ptr, k, i / m), j = (int)(i % m);
-        const gt_i64 slot = slot_of[s], p = start[s] + (i / m - row_ptr[s]), row = rows[p];
+        const gt_i64 slot = slot_of[s], p = start[s] + (i / m - row_ptr[s]);
+        const GtRow row = gt_row(rows[p], times, how);
         const int place = place_of[(lists > 1 ? slot * m : 0) + j];
         if (place < 0) continue;
-        const int code = gt_byte_code(records, words, n, row, place), width = cell_of[j + 1] - cell_of[j];
+        const int code = gt_byte_code(records, words, n, row.number, place), width = cell_of[j + 1] - cell_of[j];
         gt_cell* mine = table + (slot * cell_of[m] + cell_of[j]) * n_channels + code;
         const auto add = [&](int channel, gt_i64 value) { gt_add(mine + (gt_i64)channel * width, (gt_cell)value); };
         if (GT_WHOLE && outputs == 1)  // the label is in the record
-            add(gt_byte_label(records, words, n, row, place), 1);
+            add(gt_byte_label(records, words, n, row.number, place), 1);
         else
-            gt_channels(row, p, n, outputs, sizes, labels, units, values, times, how, add);
+            gt_channels(row, p, n, outputs, sizes, labels, units, values, how, add);
     }
 }
 
@@ -145,7 +146,7 @@ extern "C" __global__ void __launch_bounds__(256)
               const int* place_of,           // IN (lists, m) ~place of a feature of two bytes, others are left out
               int lists, int m,
               const int* pick,               // IN (picks,) numbers of the features to look at
-              int picks, int bits,
+              int picks, int bits, const unsigned* times, int how,
               gt_u64* keys) {                // OUT (rows * picks,)
     for (gt_i64 i = GT_THREAD; i < row_ptr[k] * picks; i += GT_THREADS) {
         const int s = gt_find(row_ptr, k, i / picks);
@@ -154,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(256)
         const int place = place_of[(lists > 1 ? slot * m : 0) + j];
         const gt_i64 p = start[s] + e % size;
         const bool here = place < 0 && place != GT_NOWHERE;
-        const gt_u64 code = here ? wide[(gt_i64)~place * n + rows[p]] : 0;
+        const gt_u64 code = here ? wide[(gt_i64)~place * n + gt_row(rows[p], times, how).number] : 0;
         keys[i] = here ? ((gt_u64)(slot * m + j) << 16 | code) << bits | (gt_u64)p : GT_NO_KEY;
     }
 }
@@ -212,7 +213,7 @@ extern "C" __global__ void __launch_bounds__(256)
         if (i == 0 || keys[i - 1] >> bits >> 16 != pair) first[pair] = mine;
         if (i + 1 == n_entries || keys[i + 1] >> bits >> 16 != pair) end[pair] = mine + 1;
         const gt_i64 p = (gt_i64)(keys[i] & (((gt_u64)1 << bits) - 1));
-        gt_channels(rows[p], p, n, outputs, sizes, labels, units, values, times, how,
+        gt_channels(gt_row(rows[p], times, how), p, n, outputs, sizes, labels, units, values, how,
                     [&](int channel, gt_i64 value) { gt_add(&stats[channel * n_entries + mine], (gt_cell)value); });
     }
 }

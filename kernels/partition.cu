@@ -1,4 +1,5 @@
-// Rows go to the branches of their nodes' tests, in two passes: count, then move, keeping the order inside a branch.
+// Rows go to the branches of their nodes' tests: count, move aside and put back, keeping the order inside a branch. Some
+// splits at a time, so that what is moved aside takes little room, and is read again before it leaves the cache.
 //
 // A warp takes a tile of rows of one split. counts[count_ptr[split] + tile * branches + branch] is its own part of the
 // counts, so nothing is shared; `offsets` turns counts into the positions where each tile writes.
@@ -13,13 +14,13 @@ struct GtTotals {
     gt_i64* at;
     gt_i64 all;
     int n_channels, outputs;
-    __device__ __forceinline__ void add_row(gt_i64 row, gt_i64 p, gt_i64 n, int branch, const int* sizes,
-                                            const int* labels, const gt_i64* units, const gt_i64* values,
-                                            const unsigned* times, int how, const double* y) const {
-        gt_channels(row, p, n, outputs, sizes, labels, units, values, times, how,
+    __device__ __forceinline__ void add_row(GtRow row, gt_i64 p, gt_i64 n, int branch, const int* sizes,
+                                            const int* labels, const gt_i64* units, const gt_i64* values, int how,
+                                            const double* y) const {
+        gt_channels(row, p, n, outputs, sizes, labels, units, values, how,
                     [&](int channel, gt_i64 value) { gt_add(&at[channel * all + branch], value); });
         for (int o = 0; GT_KIND != GT_COUNTS && o < outputs; ++o) {
-            const gt_u64 image = gt_image(y[(gt_i64)o * n + row]);
+            const gt_u64 image = gt_image(y[(gt_i64)o * n + row.number]);
             atomicMax((gt_u64*)&at[(n_channels + o) * all + branch], image);
             atomicMax((gt_u64*)&at[(n_channels + outputs + o) * all + branch], ~image);
         }
@@ -50,14 +51,14 @@ static __device__ __forceinline__ unsigned gt_rank(int b, unsigned* count) {
     return mine;
 }
 
-// Branch of every row, counts by tile, and the totals of every branch. `rows` has two halves of `positions`.
+// Branch of every row, counts by tile, and the totals of every branch.
 // Grid: any, of GT_BLOCK_WARPS warps; a warp takes tiles.
 extern "C" __global__ void __launch_bounds__(128, 6)
     count_branches(const unsigned* records,        // IN (groups, n, words)
                    int words,
                    const unsigned short* wide,     // IN (n_wide, n)
                    gt_i64 n,
-                   const unsigned* rows,           // IN (2 * positions,) row numbers, node by node
+                   const unsigned* rows,           // IN words of rows, node by node
                    const gt_i64* start,            // IN (k,) first position of each split in `rows`
                    const gt_i64* stop,             // IN (k,)
                    const gt_i64* tile_ptr,         // IN (k + 1,) tiles before each split
@@ -71,8 +72,9 @@ extern "C" __global__ void __launch_bounds__(128, 6)
                    int outputs, const int* sizes, const int* labels, const gt_i64* units, const gt_i64* values,
                    const unsigned* times, int how,
                    const double* y,                // IN (outputs, n) of sums
-                   int n_channels, gt_i64 positions,
-                   unsigned short* branch_of,      // OUT (positions,)
+                   int n_channels,
+                   const gt_i64* aside,            // IN (k,) rows before each split
+                   unsigned short* branch_of,      // OUT (rows of all splits,)
                    unsigned* counts,               // OUT zeros before
                    gt_i64* totals,                 // OUT (GtTotals.rows, branches), zeros before
                    gt_i64* sizes_of) {             // OUT (branches,) rows of every branch, zeros before
@@ -88,19 +90,21 @@ extern "C" __global__ void __launch_bounds__(128, 6)
         const GtTotals part = {keep ? mine : whole.at, keep ? branches : whole.all, n_channels, outputs};
         unsigned* count = counts + count_ptr[s] + (t - tile_ptr[s]) * branches;
         const gt_i64 begin = start[s] + (t - tile_ptr[s]) * tile, end = min(begin + tile, stop[s]);
+        const gt_i64 away = aside[s] - start[s];
         for (int i = GT_LANE; keep && i < branches * whole.rows(); i += 32) mine[i] = 0;
         __syncwarp();  // totals are 0
         for (gt_i64 first = begin; first < end; first += 32) {
-            const gt_i64 p = first + GT_LANE, row = p < end ? rows[p] : 0;
+            const gt_i64 p = first + GT_LANE;
+            const GtRow row = p < end ? gt_row(rows[p], times, how) : GtRow{0, 0};
             int b = p < end ? 0 : -1;
             if (p < end && where != GT_NOWHERE)
-                b = test.take(where >= 0 ? gt_byte_code(records, words, n, row, where)
-                                         : (int)wide[(gt_i64)~where * n + row]);
-            if (p < end) branch_of[p < positions ? p : p - positions] = (unsigned short)b;
+                b = test.take(where >= 0 ? gt_byte_code(records, words, n, row.number, where)
+                                         : (int)wide[(gt_i64)~where * n + row.number]);
+            if (p < end) branch_of[p + away] = (unsigned short)b;
             if (p < end && GT_WHOLE && outputs == 1 && where >= 0)  // the label is in the record
-                gt_add(&part.at[gt_byte_label(records, words, n, row, where) * part.all + b], (gt_i64)1);
+                gt_add(&part.at[gt_byte_label(records, words, n, row.number, where) * part.all + b], (gt_i64)1);
             else if (p < end)
-                part.add_row(row, p, n, b, sizes, labels, units, values, times, how, y);
+                part.add_row(row, p, n, b, sizes, labels, units, values, how, y);
             gt_rank(b, count);
         }
         __syncwarp();  // totals and counts are added
@@ -131,28 +135,38 @@ extern "C" __global__ void __launch_bounds__(128)
     }
 }
 
-// Move rows to their branches, each to the other half of `rows`: position p to one counted from `to`.
-// Grid: any; a warp takes tiles.
+// Move rows aside, branch by branch. Grid: any; a warp takes tiles.
 extern "C" __global__ void __launch_bounds__(128)
     move_rows(const gt_i64* start, const gt_i64* stop,
-              const gt_i64* to,             // IN (k,) first position of each split in the other half
+              const gt_i64* aside,          // IN (k,) rows before each split
               const gt_i64* tile_ptr, const gt_i64* count_ptr, const gt_i64* branch_ptr, int k, int tile,
-              gt_i64 positions,
               const unsigned short* branch_of,
               unsigned* counts,             // IN places; used up
-              unsigned* rows,               // IN, OUT (2 * positions,)
-              unsigned* times, int how) {   // IN, OUT likewise, if how & 2
+              const unsigned* rows,         // IN
+              unsigned* moved) {            // OUT (rows of all splits,)
     for (gt_i64 t = GT_WARP; t < tile_ptr[k]; t += GT_WARPS) {
         const int s = gt_find(tile_ptr, k, t);
         unsigned* place = counts + count_ptr[s] + (t - tile_ptr[s]) * (branch_ptr[s + 1] - branch_ptr[s]);
         const gt_i64 begin = start[s] + (t - tile_ptr[s]) * tile, end = min(begin + tile, stop[s]);
+        const gt_i64 to = aside[s], away = to - start[s];
         for (gt_i64 first = begin; first < end; first += 32) {
             const gt_i64 p = first + GT_LANE;
-            const int b = p < end ? (int)branch_of[p < positions ? p : p - positions] : -1;
+            const int b = p < end ? (int)branch_of[p + away] : -1;
             const unsigned at = gt_rank(b, place);
-            if (b < 0) continue;
-            rows[to[s] + at] = rows[p];
-            if (how & 2) times[to[s] + at] = times[p];
+            if (b >= 0) moved[to + at] = rows[p];
         }
+    }
+}
+
+// Put them back, in their new order. Grid: any; a warp takes tiles.
+extern "C" __global__ void __launch_bounds__(128)
+    put_back(const gt_i64* start, const gt_i64* stop, const gt_i64* aside, const gt_i64* tile_ptr, int k, int tile,
+             const unsigned* moved,  // IN
+             unsigned* rows) {       // OUT
+    for (gt_i64 t = GT_WARP; t < tile_ptr[k]; t += GT_WARPS) {
+        const int s = gt_find(tile_ptr, k, t);
+        const gt_i64 begin = start[s] + (t - tile_ptr[s]) * tile, end = min(begin + tile, stop[s]);
+        const gt_i64 away = aside[s] - start[s];
+        for (gt_i64 p = begin + GT_LANE; p < end; p += 32) rows[p] = moved[p + away];
     }
 }

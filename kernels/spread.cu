@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(128)
               const gt_i64* branch_ptr, int k, int tile,
               const int* place, const int* kind, const int* cut, const int* missing, const gt_i64* lookup_ptr,
               const unsigned short* lookup_code, const unsigned short* lookup_branch,
-              const gt_i64* units, const unsigned* times, int how, gt_i64 positions,
+              const gt_i64* units, const unsigned* times, int how,
               unsigned short* branch_of,      // OUT (positions,)
               gt_i64* known) {                // OUT (branches,) zeros before
     for (gt_i64 t = GT_WARP; t < tile_ptr[k]; t += GT_WARPS) {
@@ -53,11 +53,11 @@ extern "C" __global__ void __launch_bounds__(128)
                              (int)(lookup_ptr[s + 1] - lookup_ptr[s])};
         const gt_i64 begin = start[s] + (t - tile_ptr[s]) * tile, end = min(begin + tile, stop[s]);
         for (gt_i64 p = begin + GT_LANE; p < end; p += 32) {
-            const gt_i64 row = rows[p];
-            const int b = test.take(where >= 0 ? gt_byte_code(records, words, n, row, where)
-                                               : (int)wide[(gt_i64)~where * n + row]);
-            branch_of[p < positions ? p : p - positions] = (unsigned short)b;
-            if (b != GT_SPREAD) gt_add(&known[branch_ptr[s] + b], gt_weight(row, p, units, times, how));
+            const GtRow row = gt_row(rows[p], times, how);
+            const int b = test.take(where >= 0 ? gt_byte_code(records, words, n, row.number, where)
+                                               : (int)wide[(gt_i64)~where * n + row.number]);
+            branch_of[p] = (unsigned short)b;
+            if (b != GT_SPREAD) gt_add(&known[branch_ptr[s] + b], gt_weight(row, p, units, how));
         }
     }
 }
@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(128, 8)
     count_shares(gt_i64 n, const unsigned* rows, const gt_i64* start, const gt_i64* stop, const gt_i64* tile_ptr,
                  const gt_i64* count_ptr, const gt_i64* branch_ptr, int k, int tile,
                  int outputs, const int* sizes, const int* labels,
-                 const gt_i64* units, const unsigned* times, int how, gt_i64 positions,
+                 const gt_i64* units, const unsigned* times, int how,
                  const unsigned short* branch_of,
                  const gt_i64* known,
                  unsigned* counts,         // OUT zeros before
@@ -79,9 +79,10 @@ extern "C" __global__ void __launch_bounds__(128, 8)
         unsigned* count = counts + count_ptr[s] + (t - tile_ptr[s]) * branches;
         const gt_i64 begin = start[s] + (t - tile_ptr[s]) * tile, end = min(begin + tile, stop[s]);
         for (gt_i64 first = begin; first < end; first += 32) {
-            const gt_i64 p = first + GT_LANE, row = p < end ? rows[p] : 0;
-            const gt_i64 weight = p < end ? gt_weight(row, p, units, times, how) : 0;
-            const int own = p < end ? (int)branch_of[p < positions ? p : p - positions] : 0;
+            const gt_i64 p = first + GT_LANE;
+            const GtRow row = p < end ? gt_row(rows[p], times, how) : GtRow{0, 0};
+            const gt_i64 weight = p < end ? gt_weight(row, p, units, how) : 0;
+            const int own = p < end ? (int)branch_of[p] : 0;
             for (int b = 0; b < branches; ++b) {
                 const gt_i64 share = shares.share(weight, own, b);
                 const unsigned here = __ballot_sync(GT_EVERYONE, share > 0);
@@ -92,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(128, 8)
                 if (share == 0) continue;
                 gt_i64* at = totals + branch_ptr[s] + b;
                 for (int o = 0; o < outputs; at += sizes[o] * branch_ptr[k], ++o)
-                    gt_add(at + labels[(gt_i64)o * n + row] * branch_ptr[k], share);
+                    gt_add(at + labels[(gt_i64)o * n + row.number] * branch_ptr[k], share);
                 if (GT_WEIGHTED) gt_add(at, (gt_i64)1);
             }
         }
@@ -104,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(128, 8)
     place_shares(const unsigned* rows, const gt_i64* start, const gt_i64* stop,
                  const gt_i64* to,          // IN (k,) first position of each split in what is written
                  const gt_i64* tile_ptr, const gt_i64* count_ptr, const gt_i64* branch_ptr, int k, int tile,
-                 const gt_i64* units, const unsigned* times, int how, gt_i64 positions,
+                 const gt_i64* units, const unsigned* times, int how,
                  const unsigned short* branch_of,
                  const gt_i64* known,
                  unsigned* counts,          // IN places; used up
@@ -116,9 +117,10 @@ extern "C" __global__ void __launch_bounds__(128, 8)
         unsigned* place = counts + count_ptr[s] + (t - tile_ptr[s]) * branches;
         const gt_i64 begin = start[s] + (t - tile_ptr[s]) * tile, end = min(begin + tile, stop[s]);
         for (gt_i64 first = begin; first < end; first += 32) {
-            const gt_i64 p = first + GT_LANE, row = p < end ? rows[p] : 0;
-            const gt_i64 weight = p < end ? gt_weight(row, p, units, times, how) : 0;
-            const int own = p < end ? (int)branch_of[p < positions ? p : p - positions] : 0;
+            const gt_i64 p = first + GT_LANE;
+            const GtRow row = p < end ? gt_row(rows[p], times, how) : GtRow{0, 0};
+            const gt_i64 weight = p < end ? gt_weight(row, p, units, how) : 0;
+            const int own = p < end ? (int)branch_of[p] : 0;
             for (int b = 0; b < branches; ++b) {
                 const gt_i64 share = shares.share(weight, own, b);
                 const unsigned here = __ballot_sync(GT_EVERYONE, share > 0);
@@ -127,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(128, 8)
                 before = __shfl_sync(GT_EVERYONE, before, 0);
                 if (share == 0) continue;
                 const gt_i64 at = to[s] + before + __popc(here & gt_lanes_before());
-                into[at] = (unsigned)row, weights[at] = share;
+                into[at] = (unsigned)row.number, weights[at] = share;
             }
         }
     }

@@ -166,7 +166,7 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
         "ExtraTreesRegressor", numbers(), labels([0.0, 1.5, 2.0]), criterion="poisson", max_depth=4
     ),
     "bags of c4.5": lambda: (
-        gputree.BaggingTreeClassifier(gputree.C45Classifier(min_weight=4), 20, oob_score=True).fit(*penguins()),
+        gputree.BaggingTreeClassifier(gputree.C45Classifier(min_weight=4), 40, oob_score=True).fit(*penguins()),
         penguins()[0],
     ),
     "one class": lambda: (classifier(np.array(["only"] * 120)), numbers()),

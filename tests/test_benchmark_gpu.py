@@ -212,13 +212,13 @@ def test_a_figure_is_the_model_s_bytes_over_the_median() -> None:
 def test_the_model_of_a_few_kernels_by_hand() -> None:
     """10 rows of 28 float32, two classes: records of 32 bytes, one slot of 28 x 256 codes x 2 channels x 4 bytes.
 
-    Ten draws meet six rows, each listed by its number and how often it was drawn.
+    Ten draws meet six rows, each listed by a word.
     """
     load = Load(10)
     names = ("encode_bytes", "list_drawn", "count_shared", "move_rows", "best_of_slots")
     assert {name: MODEL[name][1](load) for name in names} == {
         "encode_bytes": 10 * (112 + 28),
-        "list_drawn": 10 * 4 + 6 * 8,
+        "list_drawn": 10 * 4 + 6 * 4,
         "count_shared": 10 * (4 + 32) + 57_344,
         "move_rows": 100,
         "best_of_slots": 28 * 48,

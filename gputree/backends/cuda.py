@@ -175,7 +175,7 @@ class Cuda:
         """Regroup rows by branch."""
         spreads = is_spread(splits) or shard.share is not None
         with self.driver.use():
-            (spread.place_shares if spreads else rows.move_rows)(shard, splits, children)
+            (spread.place_shares if spreads else rows.place_rows)(shard, splits, children)
 
     def extent(self, shard: DeviceShard, nodes: NDArray[np.int32]) -> NDArray[np.float64]:
         """Least and greatest y, known since the nodes were born."""

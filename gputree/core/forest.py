@@ -177,6 +177,22 @@ def ranges(start: NDArray[Any], count: NDArray[Any]) -> NDArray[np.intp]:
     return np.repeat(start.astype(np.intp) - offset, count) + np.arange(total)
 
 
+def fitting(sizes: NDArray[Any], most: int) -> Iterator[slice]:
+    """Runs of things of these sizes (k,) that add up to at most so much; at least one thing a run.
+
+    Examples
+    --------
+    >>> [(run.start, run.stop) for run in fitting(np.array([3, 4, 9, 1]), 8)]
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    total, first = np.cumsum(sizes), 0
+    while first < total.size:
+        before = int(total[first - 1]) if first else 0
+        stop = max(int(np.searchsorted(total, before + most, side="right")), first + 1)
+        yield slice(first, stop)
+        first = stop
+
+
 def canonical_order(
     roots: NDArray[Any], first_child: NDArray[Any], n_children: NDArray[Any], inner: NDArray[np.bool_]
 ) -> NDArray[np.intp]:

@@ -214,12 +214,14 @@ def counting_rows(target: Target) -> Target:
     return replace(target, layout=replace(target.layout, rows=target.layout.n_channels))
 
 
-def refined(target: Target, total: int) -> Target:
+def refined(target: Target, total: int | None = None) -> Target:
     """Label counts in the finest units of weight, so that the weight of a row can be parted.
 
-    ``total`` is the weight of all rows of a tree, of a bag with its repeats.
+    ``total`` are the units in a tree, of a bag with its repeats; by default those of all rows.
     """
     weights = target.weights
+    if total is None:
+        total = target.n_rows if weights.units is None else int(weights.units.sum())
     shift = COUNT_BITS - 1 - total.bit_length()
     if shift <= 0:
         return target

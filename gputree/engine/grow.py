@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.protocol import SHARD, Backend, Codes, DeviceMemoryError
-from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test
+from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test, fitting
 from gputree.core.keys import child_keys
 from gputree.core.lookups import LookedUp
 from gputree.core.splits import NOT_MET, Growth, Slots, Splits, choose, concatenate
@@ -242,14 +242,8 @@ class Plan:
         n_features = self.recipe.sampler.turn(self.n_codes.size)
         cell = 8 * (2 + self.target.layout.n_channels)  # its channels, its code, its segment
         widest = 1 + int(self.n_codes.max(initial=0))
-        total = np.cumsum(np.minimum(slots.rows, widest) * (cell * n_features))
-        first = 0
-        while first < len(slots):
-            before = int(total[first - 1]) if first else 0
-            stop = int(np.searchsorted(total, before + self.recipe.table_bytes, side="right"))
-            stop = max(stop, first + 1)
-            yield slots.take(slice(first, stop))
-            first = stop
+        nbytes = np.minimum(slots.rows, widest) * (cell * n_features)
+        yield from map(slots.take, fitting(nbytes, self.recipe.table_bytes))
 
     def finish(self, committed: NDArray[np.bool_] | None) -> Forest:
         """The forest in canonical order with values and impurities."""

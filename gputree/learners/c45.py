@@ -209,7 +209,7 @@ class C45Classifier(ClassifierTree):
     def _rows(
         self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
     ) -> Rows:
-        """Leave out the rows of weight 0, and those for validation; weights that can be parted."""
+        """Leave out the rows of weight 0, and those for validation."""
         rule, held = self._rule(), None
         if rule is not None and rule.needs is Needs.VALIDATION:
             weight = np.ones(labels.shape[0]) if weight is None else weight

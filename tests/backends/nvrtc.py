@@ -83,6 +83,7 @@ BUDGETS = {
         "count_branches": Budget(128, 6, shared=4 * 64 * 8),  # 64 sides for each of 4 warps
         "move_rows": Budget(128, 10),
         "offsets": Budget(128, 10),
+        "put_back": Budget(128, 10),
     },
     "predict": {
         "apply_forest": Budget(256, 5),

@@ -485,12 +485,12 @@ BAGS: dict[str, Edit] = {
     "draws not added up": ("bags", ANY, "atomicAdd(&often[tree * n + rows[first]], 1u)", "often[rows[first]] = 1u"),
     "weights of draws ignored": ("bags", RESULT, "if (!weighted)", "if (true)"),
     "rows of the last round": ("bags", ANY, "count += __syncthreads_count", "count = __syncthreads_count"),
-    "times of others": ("bags", RESULT, "times[mine] = count;", "times[mine] = 1;"),
+    "times of others": ("bags", RESULT, "high = count - 1;", "high = 0;"),
     "no barrier behind of_warp": ("bags", ANY, "__syncthreads();  // of_warp is there", ""),
 }
 DEVICE_IN_HISTOGRAM: dict[str, Edit] = {
-    "drawn rows count once": ("bags", RESULT, "how & 2 ? times[p] : 1;", "how & 2 ? 1 : 1;"),
-    "drawn numbers count once": ("bags of numbers", RESULT, "how & 2 ? times[p] : 1;", "how & 2 ? 1 : 1;"),
+    "drawn rows count once": ("bags", RESULT, "return {low, (gt_i64)high + 1};", "return {low, 1};"),
+    "drawn numbers count once": ("bags of numbers", RESULT, "return {low, (gt_i64)high + 1};", "return {low, 1};"),
     "row of the slot before": ("few rows", ANY, "if (ptr[middle] <= x)", "if (ptr[middle] < x)"),
     "record at a 32-bit place": ("far", OVERFLOW, "((gt_i64)group * n + row) * words", "(int)row * words"),
     "codes of the first group": ("wide", RESULT, "((gt_i64)group * n + row) * words", "row * words"),
@@ -498,8 +498,8 @@ DEVICE_IN_HISTOGRAM: dict[str, Edit] = {
     "label at a 32-bit place": ("far", OVERFLOW, "(group * n + row + 1) * words", "((int)row + 1) * words"),
     "outputs overlap": ("two outputs", RESULT, "channel += sizes[o]", "channel += sizes[o] - 1"),
     "rows weigh 1": ("weights", RESULT, "how & 1 ? units[how", "0 ? units[how"),
-    "weights of whole rows": ("spread", RESULT, "how & 4 ? p : row", "row"),
-    "weights of other rows": ("weights", ANY, "how & 4 ? p : row", "p"),
+    "weights of whole rows": ("spread", RESULT, "how & 4 ? p : row.number", "row.number"),
+    "weights of other rows": ("weights", ANY, "how & 4 ? p : row.number", "p"),
 }
 DEVICE_IN_SEARCH: dict[str, Edit] = {
     "scan leaves a lane out": ("labels", RESULT, "if (GT_LANE >= by) value", "if (GT_LANE > by) value"),
@@ -549,7 +549,9 @@ PARTITION: dict[str, Edit] = {
     "one lane counted": ("labels", ANY, "count[here] = before + __popc(same)", "count[here] = before + 1"),
     "lanes in one place": ("labels", ANY, "mine = before + __popc(same & gt_lanes_before())", "mine = before"),
     "carry of offsets lost": ("large", ANY, "carry += __shfl_sync", "carry = __shfl_sync"),
-    "rows in their own half": ("labels", UNORDERED, "rows[to[s] + at] = rows[p]", "rows[start[s] + at] = rows[p]"),
+    "rows of all splits in one place": ("labels", ANY, "moved[to + at] = rows[p]", "moved[at] = rows[p]"),
+    "rows not put back": ("labels", RESULT, "rows[p] = moved[p + away];", ""),
+    "rows of others put back": ("labels", ANY, "rows[p] = moved[p + away];", "rows[p] = moved[p - begin];"),
     "least value not inverted": ("numbers", RESULT, "+ branch], ~image);", "+ branch], image);"),
     "extremes added up": ("numbers", RESULT, "if (i < n_channels)", "if (i < rows())"),
 }
@@ -633,16 +635,10 @@ SPREADING: dict[str, Edit] = {
     "known rows, not weights": (
         "spread",
         RESULT,
-        "gt_add(&known[branch_ptr[s] + b], gt_weight(row, p, units, times, how))",
+        "gt_add(&known[branch_ptr[s] + b], gt_weight(row, p, units, how))",
         "gt_add(&known[branch_ptr[s] + b], (gt_i64)1)",
     ),
     "known weights of the first split": ("spread", f"{CAST}|{ANY}", "&known[branch_ptr[s] + b]", "&known[b]"),
-    "marks in one half": (
-        "spread",
-        BOUNDS,
-        "branch_of[p < positions ? p : p - positions] = ",
-        "branch_of[p] = ",
-    ),
     "a row a step counted": ("spread", ANY, "count[b] += __popc(here)", "count[b] += 1"),
     "a row a step told": ("spread", ANY, "(gt_i64)__popc(here)", "(gt_i64)1"),
     "rows of the first split": ("spread", ANY, "gt_add(&sizes_of[branch_ptr[s] + b]", "gt_add(&sizes_of[b]"),
@@ -653,7 +649,7 @@ SPREADING: dict[str, Edit] = {
     "places not moved on": ("spread", ANY, "place[b] = before + __popc(here)", "place[b] = before"),
     "places of the first split": ("spread", ANY, "const gt_i64 at = to[s] + before", "const gt_i64 at = before"),
     "lanes in one place": ("spread", ANY, "before + __popc(here & gt_lanes_before())", "before"),
-    "positions as rows": ("spread", ANY, "into[at] = (unsigned)row", "into[at] = (unsigned)p"),
+    "positions as rows": ("spread", ANY, "into[at] = (unsigned)row.number", "into[at] = (unsigned)p"),
     "whole weights put down": ("spread", RESULT, "weights[at] = share", "weights[at] = weight"),
 }
 CUTS_IN_SEARCH: dict[str, Edit] = {

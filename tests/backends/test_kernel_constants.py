@@ -143,7 +143,7 @@ def test_entries_of_a_span() -> None:
     assert all(tables.SPAN % bounds(kernel)[0] == 0 for kernel in ("count_cells", "make_cells"))
 
 
-@pytest.mark.parametrize("kernel", ["count_branches", "offsets", "move_rows", "search_branches", "best_of_slots"])
+@pytest.mark.parametrize("kernel", ["count_branches", "offsets", "move_rows", "put_back", "search_branches"])
 def test_warps_of_a_block(kernel: str) -> None:
     assert number("GT_BLOCK_WARPS") == rows.WARPS
     assert bounds(kernel)[0] == LANES * rows.WARPS

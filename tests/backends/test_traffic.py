@@ -92,6 +92,7 @@ def test_sectors_of_one_node_worked_by_hand() -> None:
     assert memory["count"] == n * (4 + 32)  # row word, record with the label in it
     assert memory["count_branches"] == n * (4 + 32 + 2)  # the same again; the branch goes out
     assert memory["move_rows"] == n * (4 + 2 + 4)
+    assert memory["put_back"] == n * (4 + 4)
     cells = 28 * 256 * 2 * 4
     known = 28 * 255 * 2 * 4  # no missing values; all other cells are met
     assert memory["table"] == pytest.approx(2 * cells + 2 * known)

@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 
 from gputree.backends.gpu.codes import NOWHERE, DeviceCodes
 from gputree.backends.gpu.driver import ARRAY, Driver, ints, longs, starts
-from gputree.backends.gpu.shard import DeviceShard, DeviceTarget, Pending
+from gputree.backends.gpu.shard import DeviceShard, DeviceTarget, Regrouped, word_bits, words
 from gputree.backends.protocol import DeviceError
 from gputree.core.bags import Bags, Draws, listed
+from gputree.core.forest import fitting
 from gputree.core.splits import NO_SPLITS, Splits
 from gputree.core.target import Target
 
 TILE = 1024  # rows of a warp
 WARPS = 4  # of a block
 SPAN = 1024  # rows of a block that lists bags
+ROOM = 1 << 22  # rows that are regrouped at a time, or those of a tree: the room for them stays in the device's cache
 MOST_ROWS = (1 << 32) - 1  # a row number is 32 bits
+MOST_BITS = 31  # of a row number beside how often the row counts
 SIGN = np.uint64(1 << 63)
 
 
@@ -35,25 +38,29 @@ def open_shard(codes: DeviceCodes, target: Target, bags: Bags) -> DeviceShard:
         codes.labelled = target
         args = (on_device.labels, codes.records, *ints(codes.words), *longs(n), *ints(codes.groups))
         driver.launch(driver.kernel("encode", "put_labels"), n * codes.groups, 256, args)
-    rows, times, ends = every_row(driver, n, bags.n_trees) if bags.draws is None else drawn_rows(driver, n, bags)
+    listed_bags = every_row(driver, n, bags.n_trees) if bags.draws is None else drawn_rows(driver, n, bags)
+    rows, odd, bits, ends = listed_bags
     extent = np.zeros((bags.n_trees, target.layout.n_outputs, 2))
-    branch_of, moved = driver.empty(int(ends[-1]), np.uint16), np.zeros(bags.n_trees, bool)
-    return DeviceShard(codes, on_device, int(ends[-1]), rows, branch_of, ends[:-1], ends[1:], extent, moved, times)
+    room = max(int(np.diff(ends).max(initial=0)), min(int(ends[-1]), ROOM))
+    aside = driver.empty(room, np.uint32), driver.empty(room, np.uint16)
+    return DeviceShard(codes, on_device, rows, odd, bits, ends[:-1], ends[1:], extent, *aside)
 
 
-def every_row(driver: Driver, n: int, trees: int) -> tuple[ARRAY, None, NDArray[np.int64]]:
+def every_row(driver: Driver, n: int, trees: int) -> tuple[ARRAY, ARRAY, int, NDArray[np.int64]]:
     """All rows for every tree."""
-    rows = driver.empty(2 * n * trees, np.uint32)
+    rows = driver.empty(n * trees, np.uint32)
     driver.launch(driver.kernel("encode", "all_rows"), n * trees, 256, (rows, *longs(n, n * trees)))
-    return rows, None, np.arange(trees + 1, dtype=np.int64) * n
+    return rows, driver.nothing(np.uint32), 0, np.arange(trees + 1, dtype=np.int64) * n
 
 
-def drawn_rows(driver: Driver, n: int, bags: Bags) -> tuple[ARRAY, ARRAY, NDArray[np.int64]]:
-    """Drawn rows and how often each, in two halves, and where each tree's begin and end."""
+def drawn_rows(driver: Driver, n: int, bags: Bags) -> tuple[ARRAY, ARRAY, int, NDArray[np.int64]]:
+    """Words of the drawn rows, pairs of those drawn too often for them, and where each tree's begin and end."""
     draws, trees = bags.draws, bags.n_trees
     if not (isinstance(draws, Draws) and draws.replace):
         return listed_rows(driver, n, bags)
-    often, spans = driver.zeros((trees, n), np.uint32), -(-n // SPAN)
+    bits, often, spans = word_bits(n), driver.zeros((trees, n), np.uint32), -(-n // SPAN)
+    if bits > MOST_BITS:
+        raise DeviceError(f"bags of {n} rows; at most {1 << MOST_BITS} fit one device: fit on a part of them")
     ends = driver.nothing(np.uint64) if draws.ends is None else driver.put(draws.ends, np.uint64)
     args = (
         *(driver.put(bags.keys(), np.uint64), *ints(trees), driver.put(draws.rows, np.int64)),
@@ -61,27 +68,34 @@ def drawn_rows(driver: Driver, n: int, bags: Bags) -> tuple[ARRAY, ARRAY, NDArra
         *(ends, *ints(draws.ends is not None), *longs(n), often),
     )
     driver.launch(driver.kernel("bags", "draw_rows"), draws.total * trees, 256, args)
-    before = driver.zeros(trees * spans + 1, np.int64)
-    driver.kernel("bags", "count_drawn")((trees * spans,), (256,), (often, *longs(n), before))
+    before, n_odd = driver.zeros(trees * spans + 1, np.int64), driver.zeros(2, np.uint32)
+    head = (often, *longs(n), *ints(bits), before)
+    driver.kernel("bags", "count_drawn")((trees * spans,), (256,), (*head, n_odd))
     driver.kernel("bags", "running_sums")((1,), (32,), (before, *longs(trees * spans + 1)))
     stops = before.get()[::spans]
-    rows, times = (driver.empty(2 * int(stops[-1]), np.uint32) for _ in range(2))
-    driver.kernel("bags", "list_drawn")((trees * spans,), (256,), (often, *longs(n), before, rows, times))
-    return rows, times, stops
+    rows, odd = driver.empty(int(stops[-1]), np.uint32), driver.empty(max(1, 2 * int(n_odd.get()[0])), np.uint32)
+    driver.kernel("bags", "list_drawn")((trees * spans,), (256,), (*head, rows, n_odd[1:], odd))
+    return rows, odd, bits, stops
 
 
-def listed_rows(driver: Driver, n: int, bags: Bags) -> tuple[ARRAY, ARRAY, NDArray[np.int64]]:
+def listed_rows(driver: Driver, n: int, bags: Bags) -> tuple[ARRAY, ARRAY, int, NDArray[np.int64]]:
     """The same of bags that the host lists: draws without replacement, which are of few rows."""
     rows, times, stops = listed(bags, n)
-    twice = np.concatenate([rows, rows]), np.concatenate([times, times])
-    return driver.put(twice[0], np.uint32), driver.put(twice[1], np.uint32), stops
+    if int(times.max(initial=1)) == 1:
+        return driver.put(rows, np.uint32), driver.nothing(np.uint32), 0, stops
+    own, odd = words(rows, times, n)
+    return driver.put(own, np.uint32), driver.put([*odd, 0], np.uint32), word_bits(n), stops
 
 
 def totals(shard: DeviceShard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Channels i8 (C, T) and extent f8 (T, O, 2) of the roots: tests with one branch."""
     trees = shard.start.size
+    nothing = np.zeros(trees)
     roots = replace(
         NO_SPLITS,
+        score=nothing,
+        gain=nothing,
+        low=nothing,
         node=np.arange(trees, dtype=np.int32),
         feature=np.full(trees, -1, np.int32),
         kind=np.zeros(trees, np.uint8),
@@ -91,26 +105,40 @@ def totals(shard: DeviceShard) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         lookup_ptr=np.zeros(trees + 1, np.int64),
     )
     channels = count_branches(shard, roots)
-    shard.extent = shard.pending.extent if shard.pending else shard.extent
-    shard.pending = None
+    assert shard.regrouped is not None
+    shard.extent, shard.regrouped = shard.regrouped.extent, None
     return channels, shard.extent
 
 
 def count_branches(shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
-    """Channels i8 (C, branches) of the branches of splits; keeps what `move_rows` needs."""
+    """Channels i8 (C, branches) of the branches of splits; their rows are regrouped, some splits at a time."""
+    target, start, size = shard.target, shard.start[splits.node], shard.size(splits.node)
+    parts = list(fitting(size, shard.moved.size))
+    several = [splits.take(np.arange(part.start, part.stop)) for part in parts] if len(parts) > 1 else [splits]
+    found = np.concatenate([totals.get() for totals in [regroup(shard, part) for part in several]], axis=1)
+    rows, stats = found[0], found[1:]
+    begin = starts(rows)[:-1]
+    begin += np.repeat(start - begin[starts(splits.n_branches)[:-1]], splits.n_branches)
+    shard.regrouped = Regrouped(splits, begin, begin + rows, extents(target, stats, rows))
+    return np.ascontiguousarray(stats[: target.layout.n_channels])
+
+
+def regroup(shard: DeviceShard, splits: Splits) -> ARRAY:
+    """Put the rows of splits in the order of their branches, and in the old one inside; what branches add up to."""
     driver, target = shard.driver, shard.target
     where, counts, tiles = tiled(shard, splits)
-    outputs = 0 if target.layout.counts else target.layout.n_outputs
+    aside, outputs = starts(shard.size(splits.node))[:-1], 0 if target.layout.counts else target.layout.n_outputs
     totals = driver.zeros((1 + target.layout.n_channels + 2 * outputs, int(splits.n_branches.sum())), np.int64)
-    args = (
-        *(*tested(shard, splits, where), *shard.channels, target.y, *ints(target.layout.n_channels)),
-        *(*longs(shard.positions), shard.branch_of, counts, totals[1:], totals[0]),
-    )
-    launch_warps(driver, driver.kernel("partition", "count_branches", target.flavour), tiles, args)
-    found = totals.get()
-    rows, stats = found[0], found[1:]
-    shard.pending = Pending(splits, where, counts, rows, extents(target, stats, rows), tiles)
-    return np.ascontiguousarray(stats[: target.layout.n_channels])
+    (first, stop, *ptr), before = where, driver.put(aside, np.int64)
+    kernels = [driver.kernel("partition", n, target.flavour) for n in ("count_branches", "move_rows", "put_back")]
+    args = (*tested(shard, splits, where), *shard.channels, target.y, *ints(target.layout.n_channels))
+    launch_warps(driver, kernels[0], tiles, (*args, before, shard.branch_of, counts, totals[1:], totals[0]))
+    set_places(shard, splits, where, counts)
+    args = (first, stop, before, *ptr, *ints(len(splits), TILE), shard.branch_of, counts, shard.rows, shard.moved)
+    launch_warps(driver, kernels[1], tiles, args)
+    args = (first, stop, before, ptr[0], *ints(len(splits), TILE), shard.moved, shard.rows)
+    launch_warps(driver, kernels[2], tiles, args)
+    return totals
 
 
 def tiled(shard: DeviceShard, splits: Splits) -> tuple[tuple[ARRAY, ...], ARRAY, int]:
@@ -163,22 +191,10 @@ def extents(target: DeviceTarget, found: NDArray[np.int64], rows: NDArray[np.int
     return result
 
 
-def move_rows(shard: DeviceShard, splits: Splits, children: NDArray[np.int32]) -> None:
-    """Regroup rows by branch, keeping their order inside a branch; children i4 (branches,) are the new nodes."""
-    if shard.pending is None or shard.pending.splits is not splits:
+def place_rows(shard: DeviceShard, splits: Splits, children: NDArray[np.int32]) -> None:
+    """Record where the rows of branches stand; children i4 (branches,) are the new nodes."""
+    if shard.regrouped is None or shard.regrouped.splits is not splits:
         count_branches(shard, splits)
-    ready, shard.pending = shard.pending, None
-    if ready is None or not children.size:
-        return
-    driver, start = shard.driver, shard.start[splits.node]
-    to = np.where(start < shard.positions, start + shard.positions, start - shard.positions)
-    set_places(shard, splits, ready.where, ready.counts)
-    first, stop, *tiles = ready.where
-    args = (first, stop, driver.put(to, np.int64), *tiles, *ints(len(splits), TILE), *longs(shard.positions))
-    args = (*args, shard.branch_of, ready.counts, shard.rows, *shard.repeats)
-    launch_warps(driver, driver.kernel("partition", "move_rows", shard.target.flavour), ready.tiles, args)
-    inside = starts(ready.rows)[:-1]
-    own = inside - np.repeat(inside[starts(splits.n_branches)[:-1]], splits.n_branches)
-    begin = np.repeat(to, splits.n_branches) + own
-    shard.moved[splits.node] = True
-    shard.place(children, begin, begin + ready.rows, ready.extent)
+    assert shard.regrouped is not None
+    ready, shard.regrouped = shard.regrouped, None
+    shard.place(children, ready.start, ready.stop, ready.extent)

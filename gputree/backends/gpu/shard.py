@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from gputree.backends.gpu.codes import DeviceCodes
 from gputree.backends.gpu.driver import ARRAY, Driver, Flavour, ints, longs
 from gputree.backends.shard import Codes, Shard
-from gputree.core.forest import ranges
 from gputree.core.splits import Splits
 from gputree.core.target import Layout, Target
 
@@ -66,24 +65,31 @@ class DeviceTarget:
 
 @dataclass(slots=True)
 class DeviceShard:
-    """Node i holds rows[start[i] : stop[i]]. Rows have two halves of ``positions``: a split moves them to the other.
+    """Node i holds rows[start[i] : stop[i]], words as `kernels/device.cuh` reads them; a split regroups its range.
 
-    Once rows were spread over several nodes there is one half, and ``share`` has a weight for each of its positions.
+    ``bits`` are those of a row's number in a word that also says how often the row counts, 0 where each counts once;
+    ``odd`` holds the rows that count too often for that. Where rows were spread over several nodes, ``share`` has a
+    weight for each position. ``moved`` and ``branch_of`` take the rows of some splits while they are regrouped.
     """
 
     codes: DeviceCodes
     target: DeviceTarget
-    positions: int
-    rows: ARRAY  # u4 (2 * positions,)
-    branch_of: ARRAY  # u2 (positions,)
+    rows: ARRAY  # u4 (positions,)
+    odd: ARRAY  # u4 (2 k,) pairs of row and how often
+    bits: int
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
     extent: NDArray[np.float64]  # (nodes, O, 2) least and greatest y
-    moved: NDArray[np.bool_]  # (nodes,) split: its rows are where those of its children are
-    times: ARRAY | None = None  # u4 (2 * positions,) how often each row counts, None = once
-    pending: Pending | None = None
+    moved: ARRAY  # u4 (room,)
+    branch_of: ARRAY  # u2 (room,)
+    regrouped: Regrouped | None = None
     share: ARRAY | None = None  # i8 (positions,)
     spread: Any = None  # splits whose rows have been counted and are still to be spread
+
+    @property
+    def positions(self) -> int:
+        """Rows of all nodes that are not split."""
+        return int(self.rows.size)
 
     @property
     def driver(self) -> Driver:
@@ -104,26 +110,19 @@ class DeviceShard:
             more = max(top, 2 * self.start.size) - self.start.size
             self.start, self.stop = (np.concatenate([a, np.zeros(more, np.int64)]) for a in (self.start, self.stop))
             self.extent = np.concatenate([self.extent, np.zeros((more, *self.extent.shape[1:]))])
-            self.moved = np.concatenate([self.moved, np.ones(more, bool)])
-        self.start[nodes], self.stop[nodes], self.extent[nodes], self.moved[nodes] = start, stop, extent, False
+        self.start[nodes], self.stop[nodes], self.extent[nodes] = start, stop, extent
 
     def grouped(self) -> Shard:
-        """The rows on the host, one range a node, whether its children have moved them or not."""
-        ends = np.flatnonzero(~self.moved)
-        place = ranges(self.start[ends], self.size(ends))
-        rows = np.empty(self.positions, np.intp)
-        rows[place % self.positions] = self.rows.get()[place]
-        start, times = self.start % max(self.positions, 1), None
+        """The rows on the host, one range a node."""
+        rows, times = words_read(self.rows.get(), self.odd.get(), self.bits)
         codes = Codes((), self.codes.book, self.codes.n_codes)
-        if self.times is not None:
-            times = np.empty(self.positions, np.uint32)
-            times[place % self.positions] = self.times.get()[place]
-        return Shard(codes, self.target.host, rows, start, start + self.stop - self.start, times)
+        return Shard(codes, self.target.host, rows, self.start, self.stop, times)
 
-    def hold(self, rows: ARRAY, share: ARRAY, positions: int) -> None:
+    def hold(self, rows: ARRAY, share: ARRAY) -> None:
         """Hold only these rows, with these weights; no node has any until it is placed."""
-        self.rows, self.share, self.times, self.positions = rows, share, None, positions
-        self.branch_of = self.driver.empty(positions, np.uint16)
+        self.rows, self.share, self.bits = rows, share, 0
+        self.odd = self.moved = self.driver.nothing(np.uint32)
+        self.branch_of = self.driver.nothing(np.uint16)
         self.start[:], self.stop[:] = 0, 0
 
     @property
@@ -135,9 +134,8 @@ class DeviceShard:
     @property
     def repeats(self) -> tuple[object, ...]:
         """The arguments that tell a kernel how often rows count, and whether they have weights."""
-        times = self.driver.nothing(np.uint32) if self.times is None else self.times
         units = self.target.host.weights.units is not None or self.share is not None
-        return (times, *ints(units + 2 * (self.times is not None) + 4 * (self.share is not None)))
+        return (self.odd, *ints(units + 2 * (self.bits > 0) + 4 * (self.share is not None) + (self.bits << 8)))
 
     @property
     def channels(self) -> tuple[object, ...]:
@@ -152,12 +150,46 @@ class DeviceShard:
 
 
 @dataclass(slots=True)
-class Pending:
-    """Splits whose rows have been counted and are still to be moved."""
+class Regrouped:
+    """Splits whose rows stand branch by branch: first and last position of every branch, and its extent."""
 
     splits: Splits
-    where: tuple[ARRAY, ...]  # first and last position, tiles, counts and branches of every split
-    counts: ARRAY
-    rows: NDArray[np.int64]  # of every branch
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
     extent: NDArray[np.float64]  # (branches, O, 2)
-    tiles: int
+
+
+def word_bits(n: int) -> int:
+    """Bits of the numbers of n rows."""
+    return max(1, (n - 1).bit_length())
+
+
+def words(rows: NDArray[np.uint32], times: NDArray[np.int64], n: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Words of rows that count so often, and pairs (2 k,) of those that count too often for them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> words(np.array([0, 2], np.uint32), np.array([3, 1]), 4)
+    (array([8, 2], dtype=uint32), array([], dtype=uint32))
+    """
+    bits = word_bits(n)
+    most = 0xFFFFFFFF >> bits
+    odd = np.flatnonzero(times > most)
+    low = rows.copy()
+    low[odd] = np.arange(odd.size)
+    high = np.minimum(times - 1, most).astype(np.uint32)
+    return low | high << np.uint32(bits), np.stack([rows[odd], times[odd].astype(np.uint32)], axis=1).ravel()
+
+
+def words_read(
+    words: NDArray[np.uint32], odd: NDArray[np.uint32], bits: int
+) -> tuple[NDArray[np.intp], NDArray[np.uint32] | None]:
+    """The rows of words (n,), and how often each counts, None where each counts once."""
+    if not bits:
+        return words.astype(np.intp), None
+    rows, times = words & np.uint32((1 << bits) - 1), (words >> np.uint32(bits)) + np.uint32(1)
+    far = np.flatnonzero(times > 0xFFFFFFFF >> bits)
+    place = rows[far].astype(np.intp)
+    rows[far], times[far] = odd[2 * place], odd[2 * place + 1]
+    return rows.astype(np.intp), times

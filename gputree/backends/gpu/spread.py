@@ -25,6 +25,7 @@ class Spread:
     splits: Splits
     where: tuple[ARRAY, ...]  # first and last position, tiles, counts and branches of every split
     tiles: int
+    branch_of: ARRAY  # u2 (positions,)
     known: ARRAY
     counts: ARRAY
     rows: NDArray[np.int64]  # of every branch
@@ -36,7 +37,8 @@ def count_shares(shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
     where, counts, tiles = tiled(shard, splits)
     n = int(splits.n_branches.sum())
     known, totals = driver.zeros(n, np.int64), driver.zeros((1 + target.layout.n_channels, n), np.int64)
-    here = (*shard.weights, *longs(shard.positions), shard.branch_of, known)
+    branch_of = driver.empty(shard.positions, np.uint16)
+    here = (*shard.weights, branch_of, known)
     args = (*tested(shard, splits, where), *here)
     launch_warps(driver, driver.kernel("spread", "mark_rows", target.flavour), tiles, args)
     outputs = (*ints(target.layout.n_outputs), target.sizes, target.labels)
@@ -44,7 +46,7 @@ def count_shares(shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
     args = (*args, counts, totals[1:], totals[0])
     launch_warps(driver, driver.kernel("spread", "count_shares", target.flavour), tiles, args)
     found = totals.get()
-    shard.spread = Spread(splits, where, tiles, known, counts, found[0])
+    shard.spread = Spread(splits, where, tiles, branch_of, known, counts, found[0])
     return np.ascontiguousarray(found[1:])
 
 
@@ -60,7 +62,7 @@ def place_shares(shard: DeviceShard, splits: Splits, children: NDArray[np.int32]
     rows, share = driver.empty(int(ends[-1]), np.uint32), driver.empty(int(ends[-1]), np.int64)
     to = driver.put(ends[starts(splits.n_branches)[:-1]], np.int64)
     args = (shard.rows, first, stop, to, *tiles, *ints(len(splits), TILE), *shard.weights)
-    args = (*args, *longs(shard.positions), shard.branch_of, ready.known, ready.counts, rows, share)
+    args = (*args, ready.branch_of, ready.known, ready.counts, rows, share)
     launch_warps(driver, driver.kernel("spread", "place_shares", shard.target.flavour), ready.tiles, args)
-    shard.hold(rows, share, int(ends[-1]))
+    shard.hold(rows, share)
     shard.place(children, ends[:-1], ends[1:], np.zeros((children.size, shard.target.layout.n_outputs, 2)))

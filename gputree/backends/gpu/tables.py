@@ -123,7 +123,8 @@ class Chunk:
         args = (
             *(codes.wide, *longs(codes.n), self.shard.rows, driver.put(self.shard.start[self.slots.id], np.int64)),
             *(driver.put(starts(rows), np.int64), driver.put(every, np.int32), *ints(rows.size)),
-            *(self.on_place, *ints(self.lists, self.m), driver.put(pick, np.int32), *ints(pick.size, bits), keys),
+            *(self.on_place, *ints(self.lists, self.m), driver.put(pick, np.int32), *ints(pick.size, bits)),
+            *(*self.shard.repeats, keys),
         )
         driver.launch(driver.kernel("histogram", "make_keys", target.flavour), n_entries, 256, args)
         driver.sort(keys)
@@ -201,7 +202,7 @@ def chunks(shard: DeviceShard, slots: Slots, features: NDArray[np.int32], budget
 
 def position_bits(shard: DeviceShard) -> int:
     """Bits of a position among the rows of a shard."""
-    return max(1, (2 * shard.positions - 1).bit_length())
+    return max(1, (shard.positions - 1).bit_length())
 
 
 def chunk(
