@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,20 +115,25 @@ class DescriptionLength(Rule):
 
 def values_met(forest: Forest, cases: Cases) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Different values of its column among the cases of every test, i8 (N,), and whether some are missing, bool."""
-    known, met = np.zeros(forest.n_nodes, np.int64), np.zeros(forest.n_nodes, bool)
+    known, met, inner = np.zeros(forest.n_nodes, np.int64), np.zeros(forest.n_nodes, bool), forest.kind != Test.LEAF
+    rank = ranks(cases.X, np.unique(forest.feature[inner]))
     assert cases.parts is not None
     for level, _ in levels(forest, cases.parts, cases.X, by_cases(forest)):
-        at = level.take(forest.kind[level.node] != Test.LEAF)
-        x = cases.X[at.row, forest.feature[at.node]]
-        missing = np.isnan(x)
-        met[at.node[missing]] = True
-        node, x = at.node[~missing], x[~missing]
-        order = np.lexsort((x, node))
-        node, x = node[order], x[order]
-        new = np.ones(node.size, bool)
-        new[1:] = (np.diff(node) > 0) | (x[1:] > x[:-1])
-        np.add.at(known, node[new], 1)
+        at = level.take(inner[level.node])
+        own = rank[at.row, forest.feature[at.node]]
+        met[at.node[own < 0]] = True
+        pair = np.sort((at.node.astype(np.int64) << 32 | own)[own >= 0])  # of node and value
+        np.add.at(known, pair[np.diff(pair, prepend=-1) > 0] >> 32, 1)
     return known, met
+
+
+def ranks(X: NDArray[Any], columns: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Numbers of the values of some columns in their order, i4 (n, F); -1 where they are missing, and elsewhere."""
+    rank = np.full(X.shape, -1, np.int32)
+    for f in columns.tolist():
+        missing = np.isnan(X[:, f])
+        rank[~missing, f] = np.unique(X[~missing, f], return_inverse=True)[1]
+    return rank
 
 
 def partings(categories: NDArray[np.int64], branches: NDArray[np.uint16]) -> NDArray[np.float64]:
