@@ -170,13 +170,13 @@ class Raising:
         order = canonical_order(forest.roots, forest.first_child, forest.n_children, ~self.leaf)
         forest = forest.take(order, ~self.leaf)
         forest = replace(forest, depth=depths(forest.n_children, forest.roots))
-        forest = directed(forest, self.counts[order].sum(axis=1))
         parts = self.all.parts
         assert parts is not None
         new_root = np.zeros(self.forest.n_nodes, np.intp)
         new_root[self.forest.roots] = forest.roots
         cases = replace(self.all, parts=replace(parts, node=new_root[parts.node]))
-        return recounted(replace(self.fitted, forest=forest), cases)
+        forest = recounted(replace(self.fitted, forest=forest), cases)
+        return directed(forest, self.fitted.layout.weight(forest.stats.T))  # where no case is missing: no count changes
 
 
 def moved(forest: Forest, source: NDArray[np.intp], parent: NDArray[np.int32]) -> Forest:
