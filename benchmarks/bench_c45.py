@@ -95,7 +95,12 @@ def model_of(library: str) -> Any:
 
 
 def nodes_of(library: str, model: Any) -> int:
-    return int(model.forest_.n_nodes) if library == OURS else int(getattr(model, "n_nodes_", 0))
+    if library == OURS:
+        return int(model.forest_.n_nodes)
+    nodes = [model.tree_]
+    for node in nodes:
+        nodes += node.children.values()
+    return len(nodes)
 
 
 def measure(table: str, rows: int, libraries: list[str], runs: int) -> Entry:
@@ -187,8 +192,9 @@ def lines(entry: Entry) -> list[str]:
     found = []
     for side in entry.sides:
         times = [f"{x:.3g}" for t in (side.fit, side.predict) for x in (statistics.median(t), min(t), max(t))]
-        nodes = f"{side.nodes:,}" if side.nodes else "-"
-        found.append(row((f"{entry.rows:,}", entry.table, side.library, *times, nodes, f"{side.accuracy:.4f}")))
+        found.append(
+            row((f"{entry.rows:,}", entry.table, side.library, *times, f"{side.nodes:,}", f"{side.accuracy:.4f}"))
+        )
     return found
 
 
