@@ -153,9 +153,8 @@ def bars(entries: list[Entry]) -> list[str]:
         both = [e for e in entries if e.table == table and e.side(PEER)]
         for what in ("fit", "predict") if both else ():
             ours, peer = (both[-1].side(name).median(what) for name in (OURS, PEER))  # type: ignore[union-attr]
-            found.append(
-                f"{what}, {table}, {both[-1].rows:,} rows: {peer / ours:.1f} times as fast as {PEER} (bar {FASTER:g})"
-            )
+            bar = f" (bar {FASTER:g})" if what == "fit" else ""
+            found.append(f"{what}, {table}, {both[-1].rows:,} rows: {peer / ours:.1f} times as fast as {PEER}{bar}")
         if len(both) > 1:
             (a, s), (b, t) = [(e.rows, e.side(PEER).median("fit")) for e in both[-2:]]  # type: ignore[union-attr]
             found.append(f"{PEER}, {table}: {b / a:.0f} times the rows take {t / s:.1f} times as long to fit")
