@@ -95,7 +95,12 @@ def model_of(library: str) -> Any:
 
 
 def nodes_of(library: str, model: Any) -> int:
-    return int(model.forest_.n_nodes) if library == OURS else int(getattr(model, "n_nodes_", 0))
+    if library == OURS:
+        return int(model.forest_.n_nodes)
+    nodes = [model.tree_]
+    for node in nodes:
+        nodes += node.children.values()
+    return len(nodes)
 
 
 def measure(table: str, rows: int, libraries: list[str], runs: int) -> Entry:
@@ -148,9 +153,8 @@ def bars(entries: list[Entry]) -> list[str]:
         both = [e for e in entries if e.table == table and e.side(PEER)]
         for what in ("fit", "predict") if both else ():
             ours, peer = (both[-1].side(name).median(what) for name in (OURS, PEER))  # type: ignore[union-attr]
-            found.append(
-                f"{what}, {table}, {both[-1].rows:,} rows: {peer / ours:.1f} times as fast as {PEER} (bar {FASTER:g})"
-            )
+            bar = f" (bar {FASTER:g})" if what == "fit" else ""
+            found.append(f"{what}, {table}, {both[-1].rows:,} rows: {peer / ours:.1f} times as fast as {PEER}{bar}")
         if len(both) > 1:
             (a, s), (b, t) = [(e.rows, e.side(PEER).median("fit")) for e in both[-2:]]  # type: ignore[union-attr]
             found.append(f"{PEER}, {table}: {b / a:.0f} times the rows take {t / s:.1f} times as long to fit")
@@ -187,8 +191,9 @@ def lines(entry: Entry) -> list[str]:
     found = []
     for side in entry.sides:
         times = [f"{x:.3g}" for t in (side.fit, side.predict) for x in (statistics.median(t), min(t), max(t))]
-        nodes = f"{side.nodes:,}" if side.nodes else "-"
-        found.append(row((f"{entry.rows:,}", entry.table, side.library, *times, nodes, f"{side.accuracy:.4f}")))
+        found.append(
+            row((f"{entry.rows:,}", entry.table, side.library, *times, f"{side.nodes:,}", f"{side.accuracy:.4f}"))
+        )
     return found
 
 
