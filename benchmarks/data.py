@@ -1,12 +1,14 @@
 """Tables to measure on, by name and size.
 
 Generated tables take any number of rows and depend on the seed alone (all but "higgs" on NumPy's version too). Real
-tables come from installed packages, never from a network; asked for fewer rows, they give a sample drawn by the seed.
+tables come from installed packages or this checkout, never from a network; asked for fewer rows, they give a sample
+drawn by the seed. Text becomes integer codes, and a missing value NaN.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -14,11 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.datasets import make_higgs_like
+from gputree.datasets import load_penguins, make_higgs_like
 
 XY: TypeAlias = tuple[NDArray[Any], NDArray[Any]]
 
 CHUNK = 65_536
+UCI = Path(__file__).parents[1] / "tests" / "data" / "c45_trees.json"  # two of its tables, with their source
 
 FLIGHT_FEATURES = (
     *("month", "day", "weekday", "hour", "minute", "sched_dep_time", "sched_arr_time", "distance", "flight"),
@@ -160,6 +163,39 @@ def _nycflights_table(name: str) -> Any:
     return pd.read_csv(file)
 
 
+def _penguins() -> XY:
+    """The species of `gputree.datasets.load_penguins`, by all of its columns."""
+    table = load_penguins()
+    columns = {name: table.column(name) for name in table.names}
+    y = np.unique(columns.pop(table.target).astype(str), return_inverse=True)[1]
+    return np.stack([_codes(column) for column in columns.values()], axis=1), y
+
+
+def _codes(column: NDArray[Any]) -> NDArray[np.float32]:
+    """Numbers as they are; the words of a column by their place in the alphabet."""
+    if column.dtype != object:
+        return column.astype(np.float32)
+    known = np.array([cell is not None for cell in column])
+    codes = np.full(column.size, np.nan, np.float32)
+    codes[known] = np.unique(column[known].astype(str), return_inverse=True)[1]
+    return codes
+
+
+def _from_uci(name: str) -> Callable[[], XY]:
+    def read() -> XY:
+        table = json.loads(UCI.read_text(encoding="utf-8"))["tables"][name]
+        columns = [
+            [np.nan if cell is None else column["levels"].index(cell) for cell in cells]
+            for column, cells in zip(table["columns"], zip(*table["rows"], strict=True), strict=True)
+        ]
+        target = [column["name"] for column in table["columns"]].index(table["target"])
+        y = np.array(columns.pop(target), np.int64)
+        return np.array(columns, np.float32).T.copy(), y
+
+    read.__doc__ = f"The table {name!r} of words: codes in the order in which they are declared."
+    return read
+
+
 def _from_sklearn(name: str) -> Callable[[], XY]:
     def read() -> XY:
         import sklearn.datasets
@@ -181,5 +217,13 @@ GENERATED: dict[str, Callable[[int, int], XY]] = {
 }
 REAL: dict[str, Callable[[], XY]] = {
     "flights": _flights,
+    "penguins": _penguins,
+    "vote": _from_uci("vote_missing"),
+    "breast_cancer_ljubljana": _from_uci("breast_cancer_ljubljana"),
     **{name: _from_sklearn(name) for name in ("iris", "wine", "breast_cancer", "digits", "diabetes")},
 }
+CATEGORIES: dict[str, tuple[int, ...]] = {
+    "flights": tuple(FLIGHT_FEATURES.index(name) for name in ("carrier", "origin", "dest")),
+    "vote": tuple(range(16)),
+    "breast_cancer_ljubljana": tuple(range(9)),
+}  # columns of real tables whose codes are in no order, or in none that counts

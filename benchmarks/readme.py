@@ -109,10 +109,10 @@ def table(head: list[str], rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
 
-def replaced(text: str, new: str) -> str:
+def replaced(text: str, new: str, begin: str = BEGIN, end: str = END) -> str:
     """The text with new lines between the marks."""
-    before, rest = text.split(BEGIN)
-    return f"{before}{BEGIN}{new}{END}{rest.split(END)[1]}"
+    before, rest = text.split(begin)
+    return f"{before}{begin}{new}{end}{rest.split(end)[1]}"
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -8,6 +8,46 @@
 >>> smaller = prune(model, ErrorBased(), X, y)
 >>> model.get_n_leaves() >= smaller.get_n_leaves()
 True
+
+What rules do to the error on rows held out, and to the size: "real", the mean over eight tables; "0 %" to "30 %", so
+many wrong classes among 1,000 rows of a Boolean function; "leaves", of those of the tree before, the line above that is
+not indented. Rules that need rows which the fit has not seen leave it two thirds of them. Rules of growth
+(``stopping=``) and trees of minimum description length stand beside those of pruning.
+
+The figures are of ``python -m benchmarks.pruning``:
+
+wrong, %; 10 folds                 real    0 %   10 %   20 %   30 % leaves
+grown                              18.1    0.0   19.6   34.7   42.9  100 %
+  Collapse()                       18.1    0.0   18.6   32.9   42.0   99 %
+  ErrorBased()                     17.3    0.0   11.7   24.0   34.8   66 %
+  ErrorBased(raising=False)        17.2    0.0   11.7   24.0   34.7   67 %
+  ErrorBased(cf=0.05)              16.6    0.0   12.2   25.1   33.3   46 %
+  ChiSquare()                      18.3    0.0   13.3   27.6   34.8   78 %
+  ChiSquare(alpha=0.01)            17.3    0.0   11.5   25.4   33.5   61 %
+  RiskBound()                      18.8    6.3   14.9   26.3   36.8   11 %
+  BottomUp(bound=a_row_a_leaf)     17.6    0.0   11.4   24.0   34.2   42 %
+  CostComplexity, by folds, best   15.9    0.0   11.2   24.3   33.2   31 %
+  CostComplexity, by folds, 1se    16.6    0.0   11.8   25.7   33.2   20 %
+  stopping=NoGain()                18.1    0.0   19.4   34.7   42.9  100 %
+  stopping=MinSamples(leaf=5)      17.4    1.1   12.4   28.1   39.0   31 %
+  stopping=ChiSquare()             17.9    0.0   11.9   24.7   33.9   70 %
+  stopping=ChiSquare(alpha=0.01)   16.5    0.1   13.1   27.0   37.1   49 %
+  stopping=CrossValidated()        16.9    6.3   18.9   28.5   35.3   57 %
+  stopping=SavesBits()             16.9    1.3   13.8   28.1   36.4   19 %
+  stopping=MaxDepth(depth=4)       20.0    9.2   18.5   26.3   33.9   40 %
+  stopping=MaxDepth(depth=8)       17.6    0.0   18.2   33.2   40.9   78 %
+grown on two thirds                19.0    0.2   21.7   35.5   45.8  100 %
+  ReducedError()                   16.4    0.0   12.4   25.5   36.9   37 %
+  ReducedError(strict=True)        16.7    0.1   15.0   29.6   39.7   70 %
+  ReducedError(greedy=True)        16.3    0.0   13.9   26.6   36.4   33 %
+  ValidationSet()                  16.9   19.8   25.1   32.2   36.4   22 %
+  stopping=Validation(X, y)        16.9   19.8   25.1   32.2   36.4   22 %
+grown by bits                      16.6    0.0   19.4   34.5   43.5  100 %
+  MDLTreeClassifier                15.7    1.0   13.7   26.7   36.2   22 %
+grown by Wallace & Patrick         17.4    0.0   19.4   34.7   43.1  100 %
+  MDLTreeClassifier                16.4    1.2   13.7   26.6   36.2   19 %
+
+All tables, one by one, are in ``.docs/pruning.md``.
 """
 
 from __future__ import annotations
