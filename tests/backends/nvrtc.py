@@ -43,7 +43,7 @@ class Budget:
 # must be. The registers that this leaves are those of the neediest kernel of its sort, rounded up to a step of the
 # hardware (eight) or one more. A spill goes through memory itself, so none is allowed. Left alone, the compiler spills
 # a few registers to have more blocks; a kernel where it did so names the blocks of this table in its launch bounds.
-#   A thread a row: 1,280 threads, 1,024 where it adds what a row weighs; a multiprocessor holds 1,024 (7.5), 1,536 (8.6,
+#   A thread a row: 1,280 threads, 1,024 where it adds what a row weighs; a card has 1,024 (7.5), 1,536 (8.6,
 #   8.9, 12.0) or 2,048.
 #   A warp a tile or a slot: the same, 768 where it adds channels.
 #   A warp a pair: cuts keep the float64 sums of both directions of missing values, 384 threads; branches 640.
