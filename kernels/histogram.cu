@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
 
 // Add rows to dense tables at once: where slots have few rows, or cells do not fit shared memory.
 // Grid: any; a thread takes (position, place) pairs.
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 4)
     count_global(const unsigned* records,  // IN (groups, n, words)
                  int words, gt_i64 n,
                  const unsigned* rows,     // IN row numbers, node by node
@@ -182,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // Cells of sorted entries: code, channels, and the range of each pair. Grid: (spans).
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, 4)
     make_cells(const gt_u64* keys,     // IN (n_entries,) sorted
                gt_i64 n_entries, int bits,
                const gt_i64* before,   // IN (spans + 1,) cells before each span

@@ -159,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(128)
 }
 
 // Put them back, in their new order. Grid: any; a warp takes tiles.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 8)
     put_back(const gt_i64* start, const gt_i64* stop, const gt_i64* aside, const gt_i64* tile_ptr, int k, int tile,
              const unsigned* moved,  // IN
              unsigned* rows) {       // OUT

@@ -38,7 +38,7 @@ from gputree.learners.progress import reporter
 from gputree.learners.view import decreases, paths
 
 POSITIONS = 1 << 22  # rows in the bags of the trees that are grown together
-DEVICE_POSITIONS = 1 << 26  # ... on a device, where each tree has a count for every row
+DEVICE_POSITIONS = 1 << 26  # ... on a device, where each tree has a count for every row while bags are drawn
 TREE_ATTRIBUTES = (
     *("schema_", "layout_", "weight_unit_", "n_outputs_", "n_features_in_", "feature_names_in_", "max_features_"),
     *("classes_", "n_classes_", "fit_info_"),

@@ -43,7 +43,8 @@ class Budget:
 # must be. The registers that this leaves are those of the neediest kernel of its sort, rounded up to a step of the
 # hardware (eight) or one more. A spill goes through memory itself, so none is allowed. Left alone, the compiler spills
 # a few registers to have more blocks; a kernel where it did so names the blocks of this table in its launch bounds.
-#   A thread a row: 1,280 threads, where a multiprocessor holds 1,024 (7.5), 1,536 (8.6, 8.9, 12.0) or 2,048.
+#   A thread a row: 1,280 threads, 1,024 where it adds what a row weighs; a card has 1,024 (7.5), 1,536 (8.6,
+#   8.9, 12.0) or 2,048.
 #   A warp a tile or a slot: the same, 768 where it adds channels.
 #   A warp a pair: cuts keep the float64 sums of both directions of missing values, 384 threads; one category those of
 #   both sides, 512; branches 640.
@@ -65,9 +66,9 @@ BUDGETS = {
     },
     "histogram": {
         "count_cells": Budget(256, 5),
-        "count_global": Budget(256, 5),
+        "count_global": Budget(256, 4),
         "count_shared": Budget(512, 2),
-        "make_cells": Budget(256, 5, shared=8 * 4),  # an int for each of 8 warps
+        "make_cells": Budget(256, 4, shared=8 * 4),  # an int for each of 8 warps
         "make_keys": Budget(256, 5),
     },
     "known": {
@@ -83,7 +84,7 @@ BUDGETS = {
         "count_branches": Budget(128, 6, shared=4 * 64 * 8),  # 64 sides for each of 4 warps
         "move_rows": Budget(128, 10),
         "offsets": Budget(128, 10),
-        "put_back": Budget(128, 10),
+        "put_back": Budget(128, 8),
     },
     "predict": {
         "apply_forest": Budget(256, 5),

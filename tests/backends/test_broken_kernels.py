@@ -550,7 +550,7 @@ PARTITION: dict[str, Edit] = {
     "lanes in one place": ("labels", ANY, "mine = before + __popc(same & gt_lanes_before())", "mine = before"),
     "carry of offsets lost": ("large", ANY, "carry += __shfl_sync", "carry = __shfl_sync"),
     "rows of all splits in one place": ("labels", ANY, "moved[to + at] = rows[p]", "moved[at] = rows[p]"),
-    "rows not put back": ("labels", RESULT, "rows[p] = moved[p + away];", ""),
+    "rows not put back": ("labels", RESULT, "rows[p] = moved[p + away];", ";"),
     "rows of others put back": ("labels", ANY, "rows[p] = moved[p + away];", "rows[p] = moved[p - begin];"),
     "least value not inverted": ("numbers", RESULT, "+ branch], ~image);", "+ branch], image);"),
     "extremes added up": ("numbers", RESULT, "if (i < n_channels)", "if (i < rows())"),

@@ -58,7 +58,7 @@ def test_bytes_of_a_row_of_a_tree(trees: int, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("backend", ["numpy", "jit"])
 def test_bytes_on_the_processor(backend: str) -> None:
-    """Eight or four of the row's number, one of how often it was drawn."""
+    """Four of the number of a row, one of how often it was drawn."""
     X, y = table()
     if backend == "jit":
         pytest.importorskip("numba")

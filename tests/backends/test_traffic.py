@@ -77,7 +77,9 @@ def test_traffic_of_a_block_that_counts_two_slots_worked_by_hand() -> None:
 def test_traffic_of_the_branches_of_a_tile_worked_by_hand() -> None:
     # 32 rows, one node: row, place, code and label of each; the branch goes out; both counts in and out once
     narrow = model(Level(32, 2, slots=1, features=4, known=3))["count_branches"]
-    tile = 32 * (10 * 8 + 3 * 4) + 2 * (8 + 4)  # ten numbers of 64 bits and three of 32 a lane; sizes of two branches
+    tile = 32 * (11 * 8 + 3 * 4) + 2 * (
+        8 + 4
+    )  # eleven numbers of 64 bits and three of 32 a lane; sizes of two branches
     assert narrow.bytes_read == 32 * (4 + 4 + 1 + 4) + 2 * 4 + tile
     assert narrow.bytes_written == 32 * 2 + 2 * 4
     assert (narrow.shared_atomics, narrow.global_atomics) == (32, 2 * 2 + 2)  # joined: two classes, and the rows

@@ -115,7 +115,10 @@ def count_branches(shard: DeviceShard, splits: Splits) -> NDArray[np.int64]:
     target, start, size = shard.target, shard.start[splits.node], shard.size(splits.node)
     parts = list(fitting(size, shard.moved.size))
     several = [splits.take(np.arange(part.start, part.stop)) for part in parts] if len(parts) > 1 else [splits]
-    found = np.concatenate([totals.get() for totals in [regroup(shard, part) for part in several]], axis=1)
+    waiting = []
+    for part in several:  # a comprehension would hold the shard when a launch fails
+        waiting.append(regroup(shard, part))
+    found = np.concatenate([totals.get() for totals in waiting], axis=1)
     rows, stats = found[0], found[1:]
     begin = starts(rows)[:-1]
     begin += np.repeat(start - begin[starts(splits.n_branches)[:-1]], splits.n_branches)
