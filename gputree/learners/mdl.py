@@ -17,7 +17,6 @@ from gputree.core.criteria import Criterion
 from gputree.core.description import CODES, MessageParts, label_bits
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Cuts, Schema
-from gputree.engine.grow import Watch, grow
 from gputree.engine.pruning import Cases, DescriptionLength, Fitted
 from gputree.engine.pruning.lengths import CUTS, prune_by_length
 from gputree.engine.recipe import Recipe
@@ -131,6 +130,7 @@ class MDLTreeClassifier(ClassifierTree):
     min_weight_fraction_leaf: ClassVar[float] = 0.0
     min_impurity_decrease: ClassVar[float] = 0.0
     ccp_alpha: ClassVar[float] = 0.0
+    _asks_rows: ClassVar[bool] = True
     _saved: ClassVar[tuple[str, ...]] = (*ClassifierTree._saved, "_tests")
     _tests: NDArray[np.float64]  # (N,) of its column that each test was chosen among, 0 in leaves
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -202,10 +202,8 @@ class MDLTreeClassifier(ClassifierTree):
         limits = replace(recipe.search.limits, least_met=1)
         return replace(recipe, search=replace(recipe.search, limits=limits), sampler=replace(recipe.sampler, once=True))
 
-    def _grown(self, ready: Prepared, seed: int, watch: Watch | None) -> Forest:
-        """Also counts the tests that each was chosen among."""
-        codes, cuts = self._codes(ready)
-        forest = grow(ready.backend, codes, ready.rows.target, ready.recipe, seed, watch)
+    def _shaped(self, forest: Forest, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
+        """As it is; counts the tests that each was chosen among."""
         self._tests = self._rule().tests(forest, coded(cases_of(ready.rows), cuts))
         return forest
 
@@ -215,7 +213,7 @@ class MDLTreeClassifier(ClassifierTree):
             return forest
         target, rule = ready.rows.target, self._rule()
         fitted = Fitted(forest, target.layout, target.weights.unit, ready.recipe.search.criterion)
-        bits = rule.bits(fitted, self._tests, self.n_features_in_)
+        bits = rule.bits(fitted, self._tests, ready.rows.X.shape[1])
         kept = prune_by_length(forest, bits, rule.lengths(fitted.unit))
         tests = numbers_left(self._tests, forest, kept)
         assert tests is not None
