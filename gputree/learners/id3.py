@@ -300,7 +300,8 @@ class ID3Classifier(ClassifierTree):
 
     def _shares(self, X: Any, check_input: bool = True) -> NDArray[np.float64]:
         """Class shares of the nodes where rows end."""
-        return self._ends(self.forest_, self.layout_)[self._leaves(X, check_input)[:, 0]]
+        leaves = self._leaves(X, check_input)[:, 0]  # which asks whether there is a fit
+        return self._ends(self.forest_, self.layout_)[leaves]
 
     def predict(self, X: Any, check_input: bool = True) -> NDArray[Any]:
         """Class of the largest share, the first among equals, (n_rows,).
