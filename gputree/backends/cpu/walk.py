@@ -47,20 +47,6 @@ def category_branch(tests: Tests, node: int, x: float) -> int:
 
 
 @kernel
-def row_branch(tests: Tests, at: int, x: NDArray[Any]) -> int:
-    """The branch that a row x (F,) takes at a node; STAY in a leaf."""
-    link = tests.node[at, 1]
-    if link < 0:
-        return int64(STAY)
-    v = float64(x[uint32(link & _FEATURE)])
-    if math.isnan(v):
-        return int64(tests.missing[at])
-    if link & LOOKUP_BIT:
-        return category_branch(tests, at, v)
-    return int64(not (v <= float_of(tests.node[at, 0])))
-
-
-@kernel
 def walk_block(tests: Tests, root: int, X: NDArray[Any], leaf: NDArray[uint32], waiting: NDArray[uint64]) -> None:
     """Leaves (B,) of rows X (B, F) in one tree; all rows take a step before any takes the next.
 
@@ -142,15 +128,24 @@ def spread_row(
         own = whole[top - 1] * share[at] if top > 1 else whole[0]
         if not own > 0.0:
             continue
-        branch = row_branch(tests, at, x)
-        while branch < STAY:
-            at = (tests.node[at, 1] >> 32) + branch
-            branch = row_branch(tests, at, x)
-        if branch == STAY:
+        link, branch = tests.node[at, 1], int64(_STAY)
+        while link >= 0:
+            v = float64(x[uint32(link & _FEATURE)])
+            if math.isnan(v):
+                branch = int64(tests.missing[at])
+            elif link & LOOKUP_BIT:
+                branch = category_branch(tests, at, v)
+            else:
+                branch = int64(not (v <= float_of(tests.node[at, 0])))
+            if branch >= _STAY:
+                break
+            at = (link >> 32) + branch
+            link, branch = tests.node[at, 1], int64(_STAY)
+        if branch == _STAY:
             for o in range(value.shape[1]):
                 total[o] += own * value[at, o]
             continue
-        following[top], whole[top] = tests.node[at, 1] >> 32, own
+        following[top], whole[top] = link >> 32, own
         stop[top] = following[top] + int64(n_children[at])
         top += 1
 
