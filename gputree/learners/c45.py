@@ -152,6 +152,7 @@ class C45Classifier(ClassifierTree):
         "unknown": [StrOptions({"spread", "error"})],
     }
     _asks_rows: ClassVar[bool] = True
+    splitter: ClassVar[str] = "best"
     monotonic_cst = None
 
     def __init__(

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from gputree import C45Classifier as PrunedC45Classifier
 from gputree import DecisionTreeClassifier
 from gputree.core.forest import SPREAD, Test
+from gputree.datasets import load_weather
 from tests import c45
 from tests.backends.cards import emulate
 from tests.c45 import Node, Table
@@ -371,3 +372,12 @@ def test_a_table_on_a_device_is_the_table_of_the_host(monkeypatch: pytest.Monkey
     for table in (X, np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)):
         host = C45Classifier(device="cuda").fit(table, y)
         assert C45Classifier(device="cuda").fit(emulator.xp.asarray(table), y).fingerprint() == host.fingerprint()
+
+
+def test_the_tables_of_its_nodes() -> None:
+    """The root of weather has the gain and the gain ratio of the book: 0.247 of 1.577 bits."""
+    weather = load_weather().to_frame("pandas")
+    X, y = weather.drop(columns="play"), weather["play"]
+    model = PrunedC45Classifier().fit(X, y)
+    assert model.split_table(X, y).best == model.split_table(X, y, node=0).best == "outlook"
+    assert "0.247       1.577       0.156" in str(model.split_table(X, y))
