@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from benchmarks import traffic
+from benchmarks import traffic_model
 from gputree.backends.gpu import codes, rows, search, sizes, tables, walk
 from gputree.backends.gpu.driver import KINDS
 from gputree.backends.source import kernels_folder
@@ -156,8 +156,8 @@ def test_blocks_that_count_in_shared_memory() -> None:
 
 
 def test_the_model_of_traffic() -> None:
-    assert number("GT_SIDES") == traffic.SIDES
-    assert struct(kernel_text(), "GtBest").itemsize == traffic.BEST
+    assert number("GT_SIDES") == traffic_model.SIDES
+    assert struct(kernel_text(), "GtBest").itemsize == traffic_model.BEST
 
 
 def test_ranks_do_not_meet() -> None:

@@ -1,4 +1,4 @@
-"""Bytes and atomics of a level: the model of benchmarks/traffic.py against the emulator's counts, kernel by kernel."""
+"""Bytes and atomics of a level: the model of benchmarks/traffic_model.py against the emulator's counts, kernel by kernel."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks import traffic
-from benchmarks.traffic import CLASSES, FLOOR, KERNELS, ROWS, Level, Traffic, columns, distinct, measure, model, sectors
+from benchmarks.traffic import CLASSES, ROWS, columns, measure
 from benchmarks.traffic import total as whole
+from benchmarks.traffic_model import FLOOR, KERNELS, Level, Traffic, distinct, model, sectors
 
 NEAR = 1.3
 
