@@ -78,7 +78,7 @@ def bags(name: str, **settings: Any) -> tuple[Any, pd.DataFrame, NDArray[Any]]:
 @pytest.fixture(params=["numpy", "jit", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "jit":
-        pytest.importorskip("numba")
+        pytest.importorskip("numba", reason="expected: without Numba")
     if request.param == "emulated":
         emulate(monkeypatch)
         return "cuda"
@@ -115,10 +115,10 @@ def test_however_it_is_grown(name: str, monkeypatch: pytest.MonkeyPatch) -> None
         assert bags(name, **settings)[0].fingerprint() == at_once
     warm = bags(name, **{**settings, "n_estimators": 3}, warm_start=True)[0]
     assert warm.set_params(n_estimators=7).fit(X, y).fingerprint() == at_once
-    for more in ({"device": "jit", "n_jobs": 1}, {"device": "jit", "n_jobs": 2}):
-        pytest.importorskip("numba")
-        assert bags(name, **settings, **more)[0].fingerprint() == at_once
     assert bags(name, n_estimators=7, random_state=5)[0].fingerprint() != at_once
+    pytest.importorskip("numba", reason="expected: without Numba")
+    for more in ({"device": "jit", "n_jobs": 1}, {"device": "jit", "n_jobs": 2}):
+        assert bags(name, **settings, **more)[0].fingerprint() == at_once
 
 
 def test_the_columns_of_a_root_are_those_that_its_key_draws() -> None:
