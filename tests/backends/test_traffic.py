@@ -1,4 +1,4 @@
-"""Bytes and atomics of a level: the model of benchmarks/traffic_model.py against the emulator's counts, kernel by kernel."""
+"""Bytes and atomics of a level: benchmarks/traffic_model.py against the emulator's counts, kernel by kernel."""
 
 from __future__ import annotations
 
