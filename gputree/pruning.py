@@ -1,4 +1,4 @@
-"""Pruning: rules as small objects, for any fitted tree or forest. May import everything below.
+"""Pruning: rules as small objects, for any fitted tree or forest, or as its ``pruning=``. May import everything below.
 
 >>> from sklearn.datasets import load_wine
 >>> from gputree import DecisionTreeClassifier
@@ -52,7 +52,6 @@ All tables, one by one, are in ``.docs/pruning.md``.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -80,6 +79,7 @@ from gputree.engine.pruning import (
 )
 from gputree.learners.forest import BaseForest
 from gputree.learners.grower import Grower
+from gputree.learners.held_out import check_rule, of_size_one
 from gputree.learners.stopped import with_forest
 from gputree.learners.tasks import checked_weight
 
@@ -211,16 +211,7 @@ def check_model(model: Any, rule: Rule) -> None:
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
         raise TypeError(f"{what} is no tree or forest of gputree; give a fitted one (gputree.from_sklearn makes one)")
     check_is_fitted(model, "forest_")
-    if rule.of_classes and not (model.layout_.counts and model.n_outputs_ == 1):
-        raise ValueError(
-            f"{rule!r} counts errors of one output of classes, and {type(model).__name__} was fitted to numbers or "
-            "several outputs; give ReducedError() or CostComplexity(alpha)"
-        )
-    if rule.raises and getattr(model, "monotonic_cst", None) is not None:
-        raise ValueError(
-            "a branch in the place of its test would undo monotonic_cst: give a rule that only cuts, such as "
-            "ErrorBased(raising=False)"
-        )
+    check_rule(rule, model.layout_, model)
 
 
 def check_rows(rule: Rule, X: Any, y: Any) -> None:
@@ -236,12 +227,6 @@ def read_cases(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> C
     matrix, numbers = model._read_rows(X, y, model.n_outputs_)
     weight = checked_weight(sample_weight, matrix)
     return Cases(matrix, numbers, np.ones(matrix.shape[0]) if weight is None else weight)
-
-
-def of_size_one(cases: Cases) -> Cases:
-    """The same rows with weights of at most 1: a common factor, a power of two, tells nothing."""
-    largest = float(cases.weight.max(initial=0.0))
-    return replace(cases, weight=np.ldexp(cases.weight, -math.frexp(largest)[1]))
 
 
 def as_fitted(model: Any, cases: Cases) -> Cases:

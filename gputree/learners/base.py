@@ -15,12 +15,13 @@ from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends.arrays import in_kind
+from gputree.backends.arrays import in_kind, to_host
+from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.target import Layout
-from gputree.engine.pruning import cost_complexity_path
-from gputree.learners.grower import Grower, Prepared
-from gputree.learners.held_out import dense
+from gputree.engine.pruning import Cases, Needs, cost_complexity_path
+from gputree.learners.grower import Grower, Prepared, Rows
+from gputree.learners.held_out import dense, held_out, of_size_one, why_not_in_bags
 from gputree.learners.looks import Looks
 from gputree.learners.progress import reporter
 from gputree.learners.stopped import Fit, reasons, stopped, words
@@ -32,7 +33,9 @@ class BaseTree(Looks, Grower):
 
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     _saved: ClassVar[tuple[str, ...]] = ("_stop_codes", "_stop_words")
+    _keeps_rows_back: ClassVar[bool] = True
     stopping: Any = None  # a rule, where a class has that parameter
+    validation_fraction: float = 1 / 3  # likewise
     _stop_codes: NDArray[np.uint8]
     _stop_words: list[str]
 
@@ -82,7 +85,7 @@ class BaseTree(Looks, Grower):
 
     def _unpruned(self) -> Self:
         """The same estimator, not fitted, that does not prune."""
-        return clone(self).set_params(ccp_alpha=0.0)  # type: ignore[no-any-return]
+        return clone(self).set_params(ccp_alpha=0.0, pruning=None)  # type: ignore[no-any-return]
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Bunch:
         """Effective alphas of minimal cost-complexity pruning, and the impurity of the leaves after each step.
@@ -112,13 +115,27 @@ class BaseTree(Looks, Grower):
         fit = Fit(dense(rows.X), rows.target, self._seed(), read)
         return replace(ready, recipe=stopped(self.stopping, ready.recipe, fit))
 
+    def _rows(
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+    ) -> Rows:
+        """Those of positive weight, without those that are kept back where the rule of pruning asks for some."""
+        rule = self._pruner()
+        if rule is None or rule.needs is not Needs.VALIDATION:
+            return super()._rows(X, labels, weight, criterion)
+        X, every = to_host(X), np.ones(labels.shape[0])
+        classes = labels[:, 0] if labels.dtype.kind == "i" else np.zeros(labels.shape[0], np.intp)
+        out = held_out(classes, every if weight is None else weight, self.validation_fraction, self._seed())
+        held = Cases(dense(X, out), labels[out].T, (every if weight is None else weight)[out])
+        rows = super()._rows(X[~out], labels[~out], None if weight is None else weight[~out], criterion)
+        return replace(rows, held=of_size_one(held))
+
     def _why_alone(self) -> str:
         """Why such trees cannot be those of a forest, and what to do; empty if they can."""
         if self.stopping is not None:
             return "rules of stopping follow the rows of one tree: leave them out"
         if getattr(self, "class_weight", None) is not None:
             return "class_weight is the forest's, which draws rows by it: give it there"
-        return ""
+        return why_not_in_bags(self._pruner())
 
     def _ends(self, forest: Forest, layout: Layout) -> NDArray[np.float64]:
         """What rows that end in a node are told, f8 (N, O)."""

@@ -32,6 +32,7 @@ from gputree.learners.bagging import Bagging, draws_of_a_bag, listed
 from gputree.learners.callbacks import CallbackSupportMixin, begin_fit, begin_trees, end_fit, end_trees, with_callbacks
 from gputree.learners.forest_looks import ForestLooks
 from gputree.learners.grower import Grower, Prepared, Rows
+from gputree.learners.held_out import of_a_bag
 from gputree.learners.out_of_bag import CHECK, OutOfBag
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.progress import reporter
@@ -263,8 +264,16 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
         return grown
 
     def _finished(self, forest: Forest, trees: range, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
-        """Trees of these numbers as they are kept."""
-        return self._pruned(forest, ready)
+        """Trees of these numbers as they are kept: each as a fit of its rows alone prunes it."""
+        if self._pruner() is None:
+            return forest
+        return joined([self._pruned(forest.tree(i), self._alone(ready, t)) for i, t in enumerate(trees)])
+
+    def _alone(self, ready: Prepared, t: int) -> Prepared:
+        """The same with the rows of one tree, where such trees ask for them."""
+        if self.bagging_ is None or not self._asks_rows:
+            return ready
+        return replace(ready, rows=of_a_bag(ready.rows, Bags(1, t, self.seed_, ready.recipe.sampler.draws)))
 
     def _together(self, ready: Prepared) -> int:
         """Trees that are grown together, so that they fit caches, or a device, which lists all rows for each."""

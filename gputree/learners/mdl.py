@@ -43,6 +43,9 @@ class MDLTreeClassifier(ClassifierTree):
     each, and are tested once on a path; a node that tests one of A columns pays log2 A bits, a cut among u candidates
     (missing values on either side of each, and missing against known, where a node has missing values) log2 u more.
 
+    Growth looks at one test at a time and is no search: where tests say something together and none of them alone, as
+    in "x2 if x1, else x3", a shorter message than that of the tree can exist.
+
     Parameters
     ----------
     code : {"quinlan-rivest", "wallace-patrick"}, default="quinlan-rivest"
@@ -129,8 +132,7 @@ class MDLTreeClassifier(ClassifierTree):
     class_weight: ClassVar[None] = None
     min_weight_fraction_leaf: ClassVar[float] = 0.0
     min_impurity_decrease: ClassVar[float] = 0.0
-    ccp_alpha: ClassVar[float] = 0.0
-    _asks_rows: ClassVar[bool] = True
+    _asks_rows = True
     _saved: ClassVar[tuple[str, ...]] = (*ClassifierTree._saved, "_tests")
     _tests: NDArray[np.float64]  # (N,) of its column that each test was chosen among, 0 in leaves
     _parameter_constraints: ClassVar[dict[str, Any]] = {

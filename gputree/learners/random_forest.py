@@ -28,6 +28,9 @@ class RandomForestClassifier(ForestClassifier):
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
         ``class_weight`` are the probabilities of the draws: "balanced" draws all classes equally often on average,
         "balanced_subsample" in every bag, the first classes once more where the draws cannot be parted.
+    pruning : Rule, optional
+        How every tree is pruned: a rule of `gputree.pruning`. One that asks for the rows of the fit gets those of the
+        bag; one that asks for others is refused.
     oob_score : bool or callable, default=False
         Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
     oob_tol : float, optional
@@ -102,6 +105,7 @@ class RandomForestClassifier(ForestClassifier):
         warm_start: bool = False,
         class_weight: Any = None,
         ccp_alpha: float = 0.0,
+        pruning: Any = None,
         max_samples: Any = None,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
@@ -131,6 +135,7 @@ class RandomForestClassifier(ForestClassifier):
         self.warm_start = warm_start
         self.class_weight = class_weight
         self.ccp_alpha = ccp_alpha
+        self.pruning = pruning
         self.max_samples = max_samples
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
@@ -159,6 +164,9 @@ class RandomForestRegressor(ForestRegressor):
     bootstrap : bool, default=True
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` holds
         the probabilities of the draws.
+    pruning : Rule, optional
+        How every tree is pruned: a rule of `gputree.pruning`. One that asks for the rows of the fit gets those of the
+        bag; one that asks for others is refused.
     oob_score : bool or callable, default=False
         Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
     oob_tol : float, optional
@@ -229,6 +237,7 @@ class RandomForestRegressor(ForestRegressor):
         verbose: int = 0,
         warm_start: bool = False,
         ccp_alpha: float = 0.0,
+        pruning: Any = None,
         max_samples: float | None = None,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
@@ -256,6 +265,7 @@ class RandomForestRegressor(ForestRegressor):
         self.verbose = verbose
         self.warm_start = warm_start
         self.ccp_alpha = ccp_alpha
+        self.pruning = pruning
         self.max_samples = max_samples
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features

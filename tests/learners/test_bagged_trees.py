@@ -21,7 +21,7 @@ import gputree.learners.forest
 from gputree import BaggingTreeClassifier, C45Classifier, DecisionTreeClassifier, ID3Classifier, MDLTreeClassifier
 from gputree.core.forest import SPREAD, Test
 from gputree.core.keys import Stream, draw, root_keys
-from gputree.pruning import ReducedError
+from gputree.pruning import ErrorBased, ReducedError
 from gputree.stopping import MaxDepth
 from tests.backends.cards import emulate
 
@@ -63,6 +63,7 @@ TREES: dict[str, tuple[Callable[[], Any], Callable[[], Table]]] = {
     "id3, gain ratio": (lambda: ID3Classifier(criterion="gain_ratio", constant="test"), named),
     "message": (MDLTreeClassifier, mixed),
     "tree": (lambda: DecisionTreeClassifier(categorical_split="multiway", ccp_alpha=0.01), mixed),
+    "tree, raised": (lambda: DecisionTreeClassifier(categorical_split="multiway", pruning=ErrorBased(0.4)), mixed),
 }
 NAMES = pytest.mark.parametrize("name", TREES)
 
