@@ -26,13 +26,14 @@ grown                              18.1    0.0   19.6   34.7   42.9  100 %
   ChiSquare(alpha=0.01)            17.3    0.0   11.5   25.4   33.5   61 %
   RiskBound()                      18.8    6.3   14.9   26.3   36.8   11 %
   BottomUp(bound=a_row_a_leaf)     17.6    0.0   11.4   24.0   34.2   42 %
-  CostComplexity, by folds, best   15.9    0.0   11.2   24.3   33.2   31 %
-  CostComplexity, by folds, 1se    16.6    0.0   11.8   25.7   33.2   20 %
+  DescriptionLength()              16.7    1.0   13.7   26.7   36.2   21 %
+  CostComplexity, by folds, best   15.8    0.0   11.2   24.3   33.2   30 %
+  CostComplexity, by folds, 1se    16.6    0.0   11.8   25.5   33.2   20 %
   stopping=NoGain()                18.1    0.0   19.4   34.7   42.9  100 %
   stopping=MinSamples(leaf=5)      17.4    1.1   12.4   28.1   39.0   31 %
   stopping=ChiSquare()             17.9    0.0   11.9   24.7   33.9   70 %
   stopping=ChiSquare(alpha=0.01)   16.5    0.1   13.1   27.0   37.1   49 %
-  stopping=CrossValidated()        16.9    6.3   18.9   28.5   35.3   57 %
+  stopping=CrossValidated()        17.0    6.3   19.1   29.0   34.5   55 %
   stopping=SavesBits()             16.9    1.3   13.8   28.1   36.4   19 %
   stopping=MaxDepth(depth=4)       20.0    9.2   18.5   26.3   33.9   40 %
   stopping=MaxDepth(depth=8)       17.6    0.0   18.2   33.2   40.9   78 %

@@ -164,6 +164,7 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     ),
     "forest, clipped": lambda: forest("RandomForestClassifier", *monotone(), monotonic_cst=[1, 0], max_leaf_nodes=20),
     "forest, pruned": lambda: forest("RandomForestClassifier", numbers(), labels([0, 1, 2]), pruning=Collapse()),
+    "forest, stopped": lambda: forest("RandomForestClassifier", *monotone(), stopping=MaxDepth(5) | ChiSquare(0.1)),
     "extra forest": lambda: forest("ExtraTreesClassifier", declared(), labels([0, 1]), max_depth=4),
     "extra forest of means": lambda: forest(
         "ExtraTreesRegressor", numbers(), labels([0.0, 1.5, 2.0]), criterion="poisson", max_depth=4

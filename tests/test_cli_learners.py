@@ -265,6 +265,10 @@ def test_the_target_of_a_learner_that_has_one_is_asked_for(capsys: pytest.Captur
         ("--learner c45 --pruning chi-square", C45Classifier(pruning=PruneByChiSquare())),
         ("--learner c45 --stopping max-nodes:nodes=9", C45Classifier(stopping=MaxNodes(9))),
         ("--learner forest --n-estimators 3 --pruning collapse", RandomForestClassifier(3, pruning=Collapse())),
+        (
+            "--learner forest --n-estimators 3 --stopping max-depth:depth=2",
+            RandomForestClassifier(3, stopping=MaxDepth(2)),
+        ),
         ("--learner mdl --stopping cross-validated:cv=3", MDLTreeClassifier(stopping=CrossValidated(3))),
     ],
 )
@@ -289,8 +293,12 @@ def test_rules_on_the_command_line(options: str, model: Any, capsys: pytest.Capt
         ("--pruning error-based:cf=2", "cf=2 must be a number above 0 and below 1"),
         ("--stopping max-depth:depth=three", "depth='three' must be"),
         ("--pruning collapse --ccp-alpha 0.1", "are two rules of pruning: leave one of them out"),
-        ("--learner forest --pruning reduced-error", "is not for a forest: bags keep no rows back to prune by"),
-        ("--learner forest --stopping no-gain", "--stopping is no parameter of RandomForestClassifier; leave it out"),
+        ("--learner forest --pruning reduced-error", "RandomForestClassifier cannot follow a rule: bags keep no rows"),
+        ("--learner forest --stopping cross-validated", "follows the rows of one tree; give rules that look at counts"),
+        (
+            "--learner isolation-forest --stopping no-gain",
+            "--stopping is no parameter of IsolationForest; leave it out",
+        ),
         ("--learner mdl --pruning collapse", "--pruning is no parameter of MDLTreeClassifier; leave it out"),
     ],
 )
@@ -307,5 +315,5 @@ def test_the_help_lists_the_rules_of_a_learner(capsys: pytest.CaptureFixture[str
         own = [text.split()[0] for text in lines[first + 1 : first + 40] if text.startswith("    ") and text[4] != " "]
         assert own[: len(known)] == list(known)
     assert any(text.split() == ["error-based", "cf=0.25", "limit=j48", "raising=true"] for text in lines)
-    assert "  --stopping, " not in run(capsys, "fit", "--learner", "forest", "--help")
+    assert "  --pruning, " not in run(capsys, "fit", "--learner", "mdl", "--help")
     assert "rules:" not in run(capsys, "fit", "--learner", "isolation-forest", "--help")

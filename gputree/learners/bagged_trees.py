@@ -42,8 +42,8 @@ class BaggingTreeClassifier(ForestClassifier):
     ----------
     estimator : classification tree of this library, optional
         A tree that is not fitted, such as ``C45Classifier()``; by default `DecisionTreeClassifier`. Its ``device``,
-        ``verbose`` and ``random_state`` do not count. Not with ``stopping``, ``class_weight``, pruning by rows that are
-        kept back, or leaves that have no answer.
+        ``verbose`` and ``random_state`` do not count. Not with ``class_weight``, rules of stopping that look at rows,
+        rules of pruning that ask for others, or leaves that have no answer.
     n_estimators : int, default=10
         Trees.
     max_features : int, float, "sqrt", "log2" or None, default=None
@@ -158,6 +158,11 @@ class BaggingTreeClassifier(ForestClassifier):
     def criterion(self) -> str:
         """That of the trees."""
         return str(self.estimator_.criterion)
+
+    @property
+    def stopping(self) -> Any:
+        """That of the trees."""
+        return self.estimator_.stopping
 
     def _pruner(self) -> Rule | None:
         """That of the trees."""

@@ -26,6 +26,8 @@ class ExtraTreesClassifier(ForestClassifier):
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
         ``class_weight`` are the probabilities of the draws: "balanced" draws all classes equally often on average,
         "balanced_subsample" in every bag, the first classes once more where the draws cannot be parted.
+    stopping : Rule, optional
+        What else ends the growth of every tree: `gputree.stopping`, but for rules that look at rows.
     pruning : Rule, optional
         How every tree is pruned: a rule of `gputree.pruning`. One that asks for the rows of the fit gets those of the
         bag; one that asks for others is refused.
@@ -62,6 +64,8 @@ class ExtraTreesClassifier(ForestClassifier):
         With ``oob_score``: estimates, NaN where a row is in every bag, and the score over the others.
     oob_errors_ : float64 array (n_trees,)
         With ``oob_score`` or ``oob_tol``: error by number of trees, a share of the rows.
+    stop_reason_ : array of str (n_nodes,)
+        With ``stopping``: why each leaf is one, tree after tree.
     forest_ : Forest
         All fitted arrays.
 
@@ -102,6 +106,7 @@ class ExtraTreesClassifier(ForestClassifier):
         verbose: int = 0,
         warm_start: bool = False,
         class_weight: Any = None,
+        stopping: Any = None,
         ccp_alpha: float = 0.0,
         pruning: Any = None,
         max_samples: Any = None,
@@ -132,6 +137,7 @@ class ExtraTreesClassifier(ForestClassifier):
         self.verbose = verbose
         self.warm_start = warm_start
         self.class_weight = class_weight
+        self.stopping = stopping
         self.ccp_alpha = ccp_alpha
         self.pruning = pruning
         self.max_samples = max_samples
@@ -162,6 +168,8 @@ class ExtraTreesRegressor(ForestRegressor):
     bootstrap : bool, default=False
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` holds
         the probabilities of the draws.
+    stopping : Rule, optional
+        What else ends the growth of every tree: `gputree.stopping`, but for rules that look at rows.
     pruning : Rule, optional
         How every tree is pruned: a rule of `gputree.pruning`. One that asks for the rows of the fit gets those of the
         bag; one that asks for others is refused.
@@ -195,6 +203,8 @@ class ExtraTreesRegressor(ForestRegressor):
         With ``oob_score``: estimates, NaN where a row is in every bag, and the score over the others.
     oob_errors_ : float64 array (n_trees,)
         With ``oob_score`` or ``oob_tol``: error by number of trees, mean squared over outputs.
+    stop_reason_ : array of str (n_nodes,)
+        With ``stopping``: why each leaf is one, tree after tree.
     forest_ : Forest
         All fitted arrays.
 
@@ -234,6 +244,7 @@ class ExtraTreesRegressor(ForestRegressor):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         warm_start: bool = False,
+        stopping: Any = None,
         ccp_alpha: float = 0.0,
         pruning: Any = None,
         max_samples: float | None = None,
@@ -262,6 +273,7 @@ class ExtraTreesRegressor(ForestRegressor):
         self.random_state = random_state
         self.verbose = verbose
         self.warm_start = warm_start
+        self.stopping = stopping
         self.ccp_alpha = ccp_alpha
         self.pruning = pruning
         self.max_samples = max_samples

@@ -43,25 +43,30 @@ def check_rule(rule: Rule | None, layout: Layout, model: Any) -> None:
         )
 
 
-def check_pruning(model: Any) -> None:
-    """Refuse parameters that ask for two rules of pruning, or for one whose rows no fit of a forest keeps back."""
+def check_rules(model: Any) -> None:
+    """Refuse parameters that ask for two rules of pruning, and rules that no fit of a forest can follow."""
     if model.pruning is not None and model.ccp_alpha > 0.0:
         raise ValueError(
             f"pruning={model.pruning!r} and ccp_alpha={model.ccp_alpha!r} are two rules of pruning: leave one of them "
             "out; ccp_alpha=alpha is pruning=CostComplexity(alpha)"
         )
-    reason = "" if model._keeps_rows_back else why_not_in_bags(model._pruner())
+    reason = "" if model._one_tree else why_not_in_bags(model._pruner(), model.stopping)
     if reason:
-        raise ValueError(f"pruning={model.pruning!r} is not for a forest: {reason}")
+        raise ValueError(f"{type(model).__name__} cannot follow a rule: {reason}")
 
 
-def why_not_in_bags(rule: Rule | None) -> str:
-    """Why a rule cannot prune the trees of a forest when it is fitted, and what to do; empty if it can."""
-    if rule is None or rule.needs is not Needs.VALIDATION:
+def why_not_in_bags(pruner: Rule | None, stopping: Any) -> str:
+    """Why trees with these rules cannot be those of a forest, and what to do; empty if they can."""
+    if stopping is not None and stopping.follows_rows:
+        return (
+            f"stopping={stopping!r} follows the rows of one tree; give rules that look at counts alone, such as "
+            "MaxDepth, ChiSquare or SavesBits"
+        )
+    if pruner is None or pruner.needs is not Needs.VALIDATION:
         return ""
     return (
         "bags keep no rows back to prune by; prune the fitted forest by rows of its own, "
-        f"gputree.pruning.prune(forest, {rule!r}, X, y), or give a rule that needs none"
+        f"gputree.pruning.prune(forest, {pruner!r}, X, y), or give a rule that needs none"
     )
 
 

@@ -1,4 +1,4 @@
-"""Rules that end growth: objects that any tree takes as ``stopping=``, alone or joined.
+"""Rules that end growth: objects that any tree takes as ``stopping=``, alone or joined; forests take those that count.
 
 ``a | b`` stops where one of the rules does, ``a & b`` where both do. A node whose test was stopped is a leaf, and
 ``model.stop_reason_`` says of every leaf why it is one; `gputree.export_text` shows it.

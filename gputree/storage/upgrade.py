@@ -22,7 +22,7 @@ TREES_OF_3 = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClass
 FORESTS_OF_4 = ("RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor")
 NEW_IN_5: dict[str, dict[str, Any]] = {  # estimator -> parameters
     **{name: {"pruning": None, "validation_fraction": 1 / 3} for name in (*TREES_OF_3, "ID3Classifier")},
-    **{name: {"pruning": None} for name in FORESTS_OF_4},
+    **{name: {"pruning": None, "stopping": None} for name in FORESTS_OF_4},
 }
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
@@ -111,7 +111,7 @@ def from_3(header: dict[str, Any], arrays: Arrays) -> Parts:
 
 
 def from_4(header: dict[str, Any], arrays: Arrays) -> Parts:
-    """Format 5 adds rules of pruning, a parameter of trees and forests, and of trees that are parameters."""
+    """Format 5 adds rules as parameters: of pruning to trees, of both kinds to forests."""
     given = {name: with_new_in_5(value) for name, value in part(header, "parameters", dict).items()}
     given |= NEW_IN_5.get(part(header, "estimator", str), {})
     return {**header, "format": 5, "parameters": given}, arrays
