@@ -295,10 +295,6 @@ def test_rules_on_the_command_line(options: str, model: Any, capsys: pytest.Capt
         ("--pruning collapse --ccp-alpha 0.1", "are two rules of pruning: leave one of them out"),
         ("--learner forest --pruning reduced-error", "RandomForestClassifier cannot follow a rule: bags keep no rows"),
         ("--learner forest --stopping cross-validated", "follows the rows of one tree; give rules that look at counts"),
-        (
-            "--learner isolation-forest --stopping no-gain",
-            "--stopping is no parameter of IsolationForest; leave it out",
-        ),
         ("--learner mdl --pruning collapse", "--pruning is no parameter of MDLTreeClassifier; leave it out"),
     ],
 )
