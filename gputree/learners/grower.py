@@ -182,7 +182,7 @@ class Grower(BaseEstimator):
 
     def _pruner(self) -> Rule | None:
         """The rule that trees are pruned by; ``ccp_alpha`` stands for one."""
-        return CostComplexity(self.ccp_alpha) if self.ccp_alpha > 0.0 else self.pruning
+        return CostComplexity(float(self.ccp_alpha)) if self.ccp_alpha > 0.0 else self.pruning
 
     def _fitted(self, forest: Forest, target: Target) -> Fitted:
         """What rules read of grown trees."""

@@ -29,7 +29,8 @@ class RandomForestClassifier(ForestClassifier):
         ``class_weight`` are the probabilities of the draws: "balanced" draws all classes equally often on average,
         "balanced_subsample" in every bag, the first classes once more where the draws cannot be parted.
     stopping : Rule, optional
-        What else ends the growth of every tree: `gputree.stopping`, but for rules that look at rows.
+        What else ends the growth of every tree: `gputree.stopping`, but for rules that look at rows. A rule sees the
+        best test of the features that were drawn in a node.
     pruning : Rule, optional
         How every tree is pruned: a rule of `gputree.pruning`. One that asks for the rows of the fit gets those of the
         bag; one that asks for others is refused.
@@ -171,7 +172,8 @@ class RandomForestRegressor(ForestRegressor):
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` holds
         the probabilities of the draws.
     stopping : Rule, optional
-        What else ends the growth of every tree: `gputree.stopping`, but for rules that look at rows.
+        What else ends the growth of every tree: `gputree.stopping`, but for rules that look at rows. A rule sees the
+        best test of the features that were drawn in a node.
     pruning : Rule, optional
         How every tree is pruned: a rule of `gputree.pruning`. One that asks for the rows of the fit gets those of the
         bag; one that asks for others is refused.

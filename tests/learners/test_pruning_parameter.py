@@ -48,6 +48,7 @@ from gputree.pruning import (
 )
 from gputree.stopping import MaxDepth
 from tests.backends.cards import emulate
+from tests.learners.test_bagged_trees import mixed, named
 
 CANCER, DIABETES = load_breast_cancer(return_X_y=True), load_diabetes(return_X_y=True)
 TREES: dict[str, Callable[..., Any]] = {
@@ -99,6 +100,28 @@ def test_rules_of_whole_trees(name: str, rule: Rule) -> None:
     make, (X, y) = {**TREES, **FORESTS}[name], some_rows(CANCER)
     model = make(pruning=rule).fit(X, y)
     assert model.fingerprint() == prune(make().fit(X, y), rule, X, y).fingerprint()
+
+
+MIXED: dict[str, tuple[Callable[..., Any], Callable[[], Any]]] = {
+    "tree": (lambda **p: DecisionTreeClassifier(categorical_split="multiway", **p), mixed),
+    "forest": (lambda **p: RandomForestClassifier(3, categorical_split="multiway", **p), mixed),
+    "c4.5": (lambda **p: C45Classifier(**{"pruning": None, "collapse": False, **p}), mixed),
+    "id3": (ID3Classifier, named),
+    "null leaves": (lambda **p: ID3Classifier(empty="null", **p), named),
+}
+
+
+@pytest.mark.parametrize("rule", [ErrorBased(0.45), ReducedError(strict=True)], ids=str)
+@pytest.mark.parametrize("name", MIXED)
+def test_categories_and_missing_values(name: str, rule: Rule) -> None:
+    make, table = MIXED[name]
+    X, y = table()
+    if rule.needs is Needs.FIT:
+        assert make(pruning=rule).fit(X, y).fingerprint() == prune(make().fit(X, y), rule, X, y).fingerprint()
+    elif name != "forest":
+        out = held_out(np.unique(y, return_inverse=True)[1], np.ones(len(y)), 1 / 3, 0)
+        grown = make().fit(X[~out], y[~out])
+        assert make(pruning=rule).fit(X, y).fingerprint() == prune(grown, rule, X[out], y[out]).fingerprint()
 
 
 @pytest.mark.parametrize("name", NUMBERS)

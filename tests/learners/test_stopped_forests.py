@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.utils.estimator_checks import check_estimator
 
 import gputree
 import gputree.learners.forest
@@ -169,3 +170,16 @@ def test_rules_that_look_at_rows_are_refused(model: Any) -> None:
     X, y = CANCER if is_classifier(model) else DIABETES
     with pytest.raises(ValueError, match="follows the rows of one tree; give rules that look at counts alone"):
         model.fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore")  # scikit-learn's own, about what it skips and what it casts
+@pytest.mark.parametrize("cls", [RandomForestClassifier, ExtraTreesRegressor])
+def test_the_contract_of_scikit_learn(cls: Any) -> None:
+    """That weights are copies is not so where rows are drawn: scikit-learn's forests say so too."""
+    weights = dict.fromkeys(
+        ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"), "draws"
+    )
+    model = cls(3, stopping=MaxDepth(40) | MinSamples(), pruning=CostComplexity(1e-6))
+    results = check_estimator(model, on_fail=None, expected_failed_checks=weights)
+    failed = [(r["check_name"], r["exception"]) for r in results if r["status"] not in ("passed", "skipped", "xfail")]
+    assert not failed
