@@ -270,6 +270,7 @@ def test_the_target_of_a_learner_that_has_one_is_asked_for(capsys: pytest.Captur
             RandomForestClassifier(3, stopping=MaxDepth(2)),
         ),
         ("--learner mdl --stopping cross-validated:cv=3", MDLTreeClassifier(stopping=CrossValidated(3))),
+        ("--learner mdl --prune false --pruning collapse", MDLTreeClassifier(prune=False, pruning=Collapse())),
     ],
 )
 def test_rules_on_the_command_line(options: str, model: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -295,7 +296,8 @@ def test_rules_on_the_command_line(options: str, model: Any, capsys: pytest.Capt
         ("--pruning collapse --ccp-alpha 0.1", "are two rules of pruning: leave one of them out"),
         ("--learner forest --pruning reduced-error", "RandomForestClassifier cannot follow a rule: bags keep no rows"),
         ("--learner forest --stopping cross-validated", "follows the rows of one tree; give rules that look at counts"),
-        ("--learner mdl --pruning collapse", "--pruning is no parameter of MDLTreeClassifier; leave it out"),
+        ("--learner mdl --pruning collapse", "are two rules of pruning: give prune=False, or leave the other out"),
+        ("--learner c45-rules --pruning collapse", "--pruning is no parameter of C45Rules; leave it out"),
     ],
 )
 def test_a_mistake_in_a_rule_is_explained(options: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -311,5 +313,4 @@ def test_the_help_lists_the_rules_of_a_learner(capsys: pytest.CaptureFixture[str
         own = [text.split()[0] for text in lines[first + 1 : first + 40] if text.startswith("    ") and text[4] != " "]
         assert own[: len(known)] == list(known)
     assert any(text.split() == ["error-based", "cf=0.25", "limit=j48", "raising=true"] for text in lines)
-    assert "  --pruning, " not in run(capsys, "fit", "--learner", "mdl", "--help")
     assert "rules:" not in run(capsys, "fit", "--learner", "isolation-forest", "--help")

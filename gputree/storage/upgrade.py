@@ -19,9 +19,10 @@ from gputree.storage.record import each, part
 
 FORMAT = 5
 TREES_OF_3 = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
+TREES_OF_4 = (*TREES_OF_3, "ID3Classifier", "MDLTreeClassifier")
 FORESTS_OF_4 = ("RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor")
 NEW_IN_5: dict[str, dict[str, Any]] = {  # estimator -> parameters
-    **{name: {"pruning": None, "validation_fraction": 1 / 3} for name in (*TREES_OF_3, "ID3Classifier")},
+    **{name: {"pruning": None, "validation_fraction": 1 / 3} for name in TREES_OF_4},
     **{name: {"pruning": None, "stopping": None} for name in FORESTS_OF_4},
 }
 

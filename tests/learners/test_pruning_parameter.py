@@ -26,6 +26,7 @@ from gputree import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     ID3Classifier,
+    MDLTreeClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -57,6 +58,7 @@ TREES: dict[str, Callable[..., Any]] = {
     "weights": lambda **p: DecisionTreeClassifier(class_weight={0: 1.0, 1: 2.5}, **p),
     "extra tree": lambda **p: ExtraTreeClassifier(random_state=3, **p),
     "id3": lambda **p: ID3Classifier(numeric="thresholds", base="classes", max_depth=8, **p),
+    "message": lambda **p: MDLTreeClassifier(prune=False, **p),
 }
 FORESTS: dict[str, Callable[..., Any]] = {
     "forest": lambda **p: RandomForestClassifier(3, random_state=1, **p),
@@ -95,7 +97,7 @@ def test_a_fit_with_a_rule_is_a_fit_that_is_pruned(name: str, rule: Rule) -> Non
 
 
 @pytest.mark.parametrize("rule", SLOW_RULES, ids=NAMES)
-@pytest.mark.parametrize("name", ["tree", "id3", "forest"])
+@pytest.mark.parametrize("name", ["tree", "id3", "message", "forest"])
 def test_rules_of_whole_trees(name: str, rule: Rule) -> None:
     make, (X, y) = {**TREES, **FORESTS}[name], some_rows(CANCER)
     model = make(pruning=rule).fit(X, y)
@@ -152,11 +154,11 @@ def test_a_rule_of_a_user_prunes_every_tree(make: Any) -> None:
 
 
 @pytest.mark.parametrize("rule", [ReducedError(), ReducedError(greedy=True), ValidationSet()], ids=str)
-@pytest.mark.parametrize("name", ["tree", "best first", "extra tree", "id3"])
+@pytest.mark.parametrize("name", ["tree", "best first", "extra tree", "id3", "message"])
 def test_rows_kept_back_prune_what_the_others_grow(name: str, rule: Rule) -> None:
     X, y = CANCER
-    out = held_out(y, np.ones(len(y)), 0.25, 5 if name != "id3" else 0)
-    settings = {} if name == "id3" else {"random_state": 5}
+    settings = {"random_state": 5} if "random_state" in TREES[name]().get_params() else {}
+    out = held_out(y, np.ones(len(y)), 0.25, settings.get("random_state", 0))
     grown = TREES[name]().set_params(**settings).fit(X[~out], y[~out])
     model = TREES[name](pruning=rule, validation_fraction=0.25).set_params(**settings).fit(X, y)
     assert model.fingerprint() == prune(grown, rule, X[out], y[out]).fingerprint()
@@ -204,6 +206,21 @@ def test_reasons_of_leaves_tell_of_pruning() -> None:
     model = DecisionTreeClassifier(stopping=MaxDepth(6), pruning=ErrorBased(0.05)).fit(*CANCER)
     assert "pruned" in model.stop_reason_
     assert set(model.stop_reason_) <= {"", "pure", "depth 6", "pruned"}
+
+
+def test_the_message_of_a_tree_that_another_rule_pruned() -> None:
+    """That of a tree which was pruned after its fit; a raised branch has cuts that nobody has counted."""
+    X, y = CANCER
+    grown = MDLTreeClassifier(prune=False).fit(X, y)
+    for rule in (Collapse(), ChiSquare(0.01), DescriptionLength()):
+        model = MDLTreeClassifier(prune=False, pruning=rule).fit(X, y)
+        assert model.description_length_ == prune(grown, rule, *rows_for(rule, X, y)).description_length_
+    own = MDLTreeClassifier().fit(X, y)
+    assert model.fingerprint() == own.fingerprint()
+    assert model.description_length_ == own.description_length_
+    raised = MDLTreeClassifier(prune=False, pruning=ErrorBased()).fit(X, y)
+    other = prune(grown, ErrorBased(), X, y)
+    assert hasattr(raised, "description_length_") == hasattr(other, "description_length_")
 
 
 def test_the_path_of_alphas_is_that_of_the_grown_tree() -> None:
@@ -317,6 +334,11 @@ SEVERAL: NDArray[Any] = np.array([[0, 1], [1, 0], [0, 0], [1, 1]])
             [0, 1, 0, 1],
             r"pruning=Collapse\(\) and ccp_alpha=0\.1 are two rules of pruning: leave one of them out",
         ),
+        (
+            MDLTreeClassifier(pruning=Collapse()),
+            [0, 1, 0, 1],
+            "and prune=True are two rules of pruning: give prune=False",
+        ),
         (RandomForestRegressor(pruning=CostComplexity(1.0), ccp_alpha=0.1), [0, 1, 0, 1], "are two rules of pruning"),
         (
             DecisionTreeRegressor(pruning=Collapse()),
@@ -344,7 +366,17 @@ SEVERAL: NDArray[Any] = np.array([[0, 1], [1, 0], [0, 0], [1, 1]])
         (DecisionTreeClassifier(pruning=ReducedError()), [0, 1, 0, 1], "rows of each class are kept back"),
     ],
     ids=[
-        *("a word", "of growth", "a class", "two rules", "two rules of a forest", "numbers", "two outputs", "raised"),
+        *(
+            "a word",
+            "of growth",
+            "a class",
+            "two rules",
+            "and the message",
+            "two rules of a forest",
+            "numbers",
+            "two outputs",
+            "raised",
+        ),
         *("rows for a forest", "rows for numbers", "rows for bags", "all rows", "too few rows"),
     ],
 )
