@@ -33,7 +33,7 @@ from gputree.engine.grow import Watch, grow
 from gputree.engine.pruning import Cases, CostComplexity, Fitted, Needs, Rule
 from gputree.engine.recipe import TABLE_BYTES, Order, Recipe
 from gputree.engine.sampling import Sampler
-from gputree.learners.held_out import check_rule, check_rules, wanted_cases
+from gputree.learners.held_out import check_rule, check_rule_parameters, wanted_cases
 from gputree.learners.inputs import read_fit, read_predict, stays_on_device
 from gputree.learners.labels import known_columns
 from gputree.learners.parameters import (
@@ -103,7 +103,7 @@ class Grower(BaseEstimator):
     ccp_alpha: float = 0.0  # likewise
     n_jobs: int | None = None  # threads, where a class has no such parameter
     _saved: ClassVar[tuple[str, ...]] = ()  # what a model file keeps of a fit beside the trees, where there is any
-    _one_tree: ClassVar[bool] = False
+    _one_tree: ClassVar[bool] = False  # which rules may keep rows back from, and follow the rows of
     _integers_are_names: ClassVar[bool] = False  # whether a column of integers holds categories
     _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
 
@@ -203,7 +203,7 @@ class Grower(BaseEstimator):
                 f"criterion={self.criterion!r} must be one of {', '.join(map(repr, self._criteria))}{hint}"
             )
         self._validate_params()
-        check_rules(self)
+        check_rule_parameters(self)
 
     @abstractmethod
     def _read_target(self, y: Any, n_rows: int) -> NDArray[Any]:

@@ -43,7 +43,7 @@ def check_rule(rule: Rule | None, layout: Layout, model: Any) -> None:
         )
 
 
-def check_rules(model: Any) -> None:
+def check_rule_parameters(model: Any) -> None:
     """Refuse parameters that ask for two rules of pruning, and rules that no fit of a forest can follow."""
     if model.pruning is not None and model.ccp_alpha > 0.0:
         raise ValueError(

@@ -7,6 +7,9 @@ Rules see the best test of every open node, and look for no other: `MinSamples` 
 test makes a leaf of three rows, where ``min_samples_leaf=5`` passes such tests over. And a rule that looks at one test
 never learns what takes two: no single test of an exclusive or says anything.
 
+In a forest a rule sees the best test of the features that a node has drawn. Rules that look at rows (`Validation`,
+`CrossValidated`, and one of your own unless it sets ``follows_rows = False``) follow those of a single tree.
+
 Examples
 --------
 >>> import numpy as np

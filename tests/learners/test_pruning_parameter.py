@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -189,6 +190,15 @@ def test_weights_of_rows_kept_back() -> None:
     for factor in (1.0, 2.0**-600, 2.0**600):
         model = DecisionTreeClassifier(pruning=ReducedError()).fit(X, y, factor * w)
         assert model.fingerprint() == expected.fingerprint()
+
+
+@pytest.mark.parametrize(
+    "model", [TREES["tree"](pruning=ReducedError()), FORESTS["forest"](pruning=ErrorBased())], ids=["tree", "forest"]
+)
+def test_sparse_tables(model: Any) -> None:
+    X, y = CANCER
+    X = np.where(X > np.median(X, axis=0), X, 0.0)
+    assert clone(model).fit(csr_array(X), y).fingerprint() == model.fit(X, y).fingerprint()
 
 
 def test_classes_of_several_outputs() -> None:
