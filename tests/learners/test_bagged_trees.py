@@ -21,8 +21,8 @@ import gputree.learners.forest
 from gputree import BaggingTreeClassifier, C45Classifier, DecisionTreeClassifier, ID3Classifier, MDLTreeClassifier
 from gputree.core.forest import SPREAD, Test
 from gputree.core.keys import Stream, draw, root_keys
-from gputree.pruning import ReducedError
-from gputree.stopping import MaxDepth
+from gputree.pruning import ErrorBased, ReducedError
+from gputree.stopping import ChiSquare, CrossValidated, MaxDepth
 from tests.backends.cards import emulate
 
 Table = tuple[pd.DataFrame, NDArray[Any]]
@@ -61,8 +61,10 @@ TREES: dict[str, tuple[Callable[[], Any], Callable[[], Table]]] = {
     "id3": (ID3Classifier, named),
     "dtl, in its base": (lambda: ID3Classifier(variant="dtl", base="classes", max_depth=3), named),
     "id3, gain ratio": (lambda: ID3Classifier(criterion="gain_ratio", constant="test"), named),
+    "c4.5, stopped": (lambda: C45Classifier(stopping=ChiSquare(0.2) | MaxDepth(4)), mixed),
     "message": (MDLTreeClassifier, mixed),
     "tree": (lambda: DecisionTreeClassifier(categorical_split="multiway", ccp_alpha=0.01), mixed),
+    "tree, raised": (lambda: DecisionTreeClassifier(categorical_split="multiway", pruning=ErrorBased(0.4)), mixed),
 }
 NAMES = pytest.mark.parametrize("name", TREES)
 
@@ -211,7 +213,7 @@ def test_rules_and_texts_of_the_trees() -> None:
 @pytest.mark.parametrize(
     ("tree", "reason"),
     [
-        (C45Classifier(stopping=MaxDepth(3)), "rules of stopping follow the rows of one tree"),
+        (C45Classifier(stopping=CrossValidated(3)), "follows the rows of one tree"),
         (C45Classifier(class_weight="balanced"), "class_weight is the forest's"),
         (C45Classifier(pruning=ReducedError()), "bags keep no rows back to prune by"),
         (ID3Classifier(empty="null"), "empty='null' has no answer"),
