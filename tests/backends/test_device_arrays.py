@@ -55,9 +55,8 @@ def test_a_table_in_device_memory_is_not_copied_to_the_host(machine: Emulator) -
     on_device = machine.xp.asarray(X)
     before = machine.transfers.bytes_to_host
     gputree.DecisionTreeClassifier(device="cuda").fit(on_device, y)
-    assert (
-        machine.transfers.bytes_to_host - before < COLUMNS * ROWS * 8 + 100_000
-    )  # sorted columns, not the table again
+    sorted_columns = COLUMNS * ROWS * 8  # come back, and the tree, but not the table again
+    assert machine.transfers.bytes_to_host - before < 1.5 * sorted_columns
 
 
 def test_missing_values_are_looked_for_on_the_device(machine: Emulator) -> None:

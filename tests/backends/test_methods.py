@@ -686,8 +686,8 @@ def test_residuals(backend: Backend, case: Case) -> None:
 # -- apply, predict
 
 
-def random_forest(rng: np.random.Generator, trees: int) -> Forest:
-    """Trees with thresholds on column 0 and look-ups of 4 categories on column 1; depth at most 5."""
+def random_forest(rng: np.random.Generator, trees: int, lookups: float = 0.4, deep: int = 5) -> Forest:
+    """Trees with thresholds on column 0 and look-ups of 4 categories on column 1, a share of its own."""
     node: dict[str, list[Any]] = {name: [] for name in ("kind", "low", "first", "n", "missing", "parent", "depth")}
     cells: list[dict[int, int]] = []
     roots: list[int] = []
@@ -702,8 +702,8 @@ def random_forest(rng: np.random.Generator, trees: int) -> Forest:
         roots.append(at)
         plant(-1, 0)
         while at < len(cells):
-            if node["depth"][at] < rng.integers(0, 5):
-                cells[at] = {} if rng.random() < 0.6 else {int(c): int(c) % 3 for c in rng.permutation(4)[:2] + 1}
+            if node["depth"][at] < rng.integers(0, deep):
+                cells[at] = {} if rng.random() >= lookups else {int(c): int(c) % 3 for c in rng.permutation(4)[:2] + 1}
                 node["kind"][at] = Test.LOOKUP if cells[at] else Test.THRESHOLD
                 node["n"][at], node["first"][at] = 3 if cells[at] else 2, len(cells)
                 node["low"][at] = 0.0 if cells[at] else float(rng.choice([-1, 0.0, -0.0, 0.1, 3e38, np.inf, -np.inf]))
@@ -762,10 +762,11 @@ def plain_leaf(forest: Forest, i: int, row: list[float]) -> int:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 500])
 @pytest.mark.parametrize("stay", [0.0, 0.5])
-def test_apply_and_predict_walk(backend: Backend, n: int, dtype: type, stay: float) -> None:
+@pytest.mark.parametrize(("lookups", "deep"), [(0.4, 5), (0.0, 5), (0.0, 24)])
+def test_apply_and_predict_walk(backend: Backend, n: int, dtype: type, stay: float, lookups: float, deep: int) -> None:
     """NaN, infinities, signed zeros, values next to a threshold; categories known, not met, unknown (-1)."""
     rng = np.random.default_rng(6)
-    forest = random_forest(rng, 7)
+    forest = random_forest(rng, 7, lookups, deep)
     missing, unseen = (np.where(rng.random(forest.n_nodes) < stay, STAY, b) for b in (forest.missing, forest.unseen))
     forest = replace(forest, missing=missing.astype(np.uint16), unseen=unseen.astype(np.uint16))
     column = rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0, 0.1, np.float32(0.1), -1, 3e38, 1e-45, 2], n)

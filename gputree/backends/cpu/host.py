@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gputree.backends.cpu.cells import DENSE, WORD
 from gputree.backends.cpu.finish import DEPTH, FIRST, PARENT, STATS, STOP
 from gputree.backends.cpu.records import Layout as Layout_
-from gputree.backends.cpu.walk import LOOKUP_BIT, Tests
+from gputree.backends.cpu.walk import LEAF_BIT, LOOKUP_BIT, SECOND_BIT, Tests
 from gputree.backends.nodes import blank
 from gputree.backends.oracle import candidates, dense
 from gputree.backends.protocol import Subtrees
@@ -195,13 +195,14 @@ def walk_of(forest: Forest) -> tuple[tuple[Any, ...], NDArray[np.int32], NDArray
 
 def tests_of(forest: Forest) -> tuple[Any, ...]:
     """What a walk reads."""
-    node = np.full((forest.n_nodes, 2), -1, np.int64)
-    inner = forest.kind != Test.LEAF
-    node[:, 0] = forest.low.view(np.int64)
-    lookup = np.where(forest.kind == Test.LOOKUP, LOOKUP_BIT, 0)
-    node[inner, 1] = (forest.first_child.astype(np.int64) << 32 | lookup | forest.feature)[inner]
-    rest = (getattr(forest, name) for name in Tests._fields[1:])
-    return (node, *(np.array(array) for array in rest))  # copies: Numba compiles once more for what is locked
+    inner, lookup = forest.kind != Test.LEAF, forest.kind == Test.LOOKUP
+    child = np.where(inner, forest.first_child, np.arange(forest.n_nodes)).astype(np.int64)
+    bits = np.where(lookup, LOOKUP_BIT, 0) | np.where(forest.missing == 1, SECOND_BIT, 0) | forest.feature
+    low = np.where(inner, forest.low, np.inf)
+    node = np.stack([low.view(np.int64), child << 32 | np.where(inner, bits, LEAF_BIT)], axis=1)
+    plain = not lookup.any() and bool(((forest.n_children == 2) & (forest.missing <= 1))[inner].all())
+    rest = (getattr(forest, name) for name in Tests._fields[2:])
+    return (plain, node, *(np.array(array) for array in rest))  # copies: Numba compiles once more for what is locked
 
 
 def found_of(

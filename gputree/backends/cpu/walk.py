@@ -14,15 +14,25 @@ from gputree.core.forest import STAY
 
 BLOCK_ROWS = 1024  # that walk down a tree together, which then stays in cache
 LOOKUP_BIT = 1 << 30  # of the feature
+SECOND_BIT = 1 << 31  # a missing value goes to the second child
+LEAF_BIT = -(1 << 63)
+LEVELS = 8  # that all rows go down before those that arrived are sorted out
 _STAY = int(STAY)
 _FEATURE = LOOKUP_BIT - 1
 _LOW = np.uint64(0xFFFFFFFF)
+_NODE = np.uint32(0x7FFFFFFF)
 
 
 class Tests(NamedTuple):
-    """What a walk reads of a forest, by value."""
+    """What a walk reads of a forest, by value.
 
-    node: NDArray[int64]  # (N, 2) image of the threshold; first child << 32 | LOOKUP_BIT | feature, below 0 in a leaf
+    The first child of a leaf is the leaf itself, its threshold infinite: a row that goes on stays there.
+    """
+
+    plain: bool  # two children everywhere, and all tests are thresholds
+    node: NDArray[
+        int64
+    ]  # (N, 2) image of the threshold; LEAF_BIT | first child << 32 | SECOND_BIT | LOOKUP_BIT | feature
     missing: NDArray[uint16]
     unseen: NDArray[uint16]
     lookup_ptr: NDArray[int64]
@@ -47,16 +57,40 @@ def category_branch(tests: Tests, node: int, x: float) -> int:
 
 
 @kernel
+def under_way(node: NDArray[int64], leaf: NDArray[uint32], waiting: NDArray[uint64], rows: int) -> int:
+    """List the rows that are not in a leaf yet: the number of a node and, in the lower half, of a row."""
+    open_ = int64(0)
+    for i in range(rows):
+        waiting[open_] = uint64(leaf[i]) << uint64(32) | uint64(i)
+        open_ += int64(node[leaf[i], 1] >= 0)
+    return open_
+
+
+@kernel
+def go_down(node: NDArray[int64], X: NDArray[Any], leaf: NDArray[uint32]) -> None:
+    """All rows take `LEVELS` steps in a tree of thresholds alone; nothing here waits for a comparison."""
+    for _ in range(LEVELS):
+        for i in range(X.shape[0]):
+            link, low = node[leaf[i], 1], float_of(node[leaf[i], 0])
+            x = float64(X[uint32(i), uint32(link & _FEATURE)])
+            second = uint32(x > low) | uint32(not x <= low) & uint32(link >> 31) & uint32(1)
+            leaf[i] = (uint32(link >> 32) & _NODE) + second
+
+
+@kernel
 def walk_block(tests: Tests, root: int, X: NDArray[Any], leaf: NDArray[uint32], waiting: NDArray[uint64]) -> None:
     """Leaves (B,) of rows X (B, F) in one tree; all rows take a step before any takes the next.
 
-    So none waits for memory alone. Those under way are numbers of a node and, in the lower half, of a row. Indices are
-    unsigned: Numba looks for negative ones otherwise.
+    So none waits for memory alone. While most are under way all are moved, which is quicker than to pick them. Indices
+    are unsigned: Numba looks for negative ones otherwise.
     """
-    open_ = int64(X.shape[0] if tests.node[root, 1] >= 0 else 0)
-    for i in range(X.shape[0]):
+    rows = int64(X.shape[0])
+    for i in range(rows):
         leaf[i] = uint32(root)
-        waiting[i] = uint64(root) << uint64(32) | uint64(i)
+    open_ = under_way(tests.node, leaf, waiting, rows)
+    while tests.plain and 2 * open_ > rows:
+        go_down(tests.node, X, leaf)
+        open_ = under_way(tests.node, leaf, waiting, rows)
     while open_ > 0:
         left = int64(0)
         for j in range(open_):
