@@ -839,6 +839,19 @@ def test_a_child_of_fork_fits() -> None:
     assert lines(start(FORK)) == ["True"]
 
 
+def test_little_work_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row, or a block of them, is predicted where it is asked for."""
+    task = job(labels(), "RandomForest", n_estimators=3, n_jobs=2)
+    model = task.fit("jit")
+    usual = model.predict_proba(task.X[:40])
+    monkeypatch.setattr(jit, "ThreadPoolExecutor", None)
+    for rows in (1, 40):
+        np.testing.assert_array_equal(model.predict_proba(task.X[:rows]), usual[:rows])
+        assert model.apply(task.X[:rows]).shape == (rows, 3)
+    with pytest.raises(TypeError):
+        model.predict(np.repeat(task.X, 1 + 2 * jit.ROWS // len(task.X), axis=0))
+
+
 def test_a_fit_in_a_thread_is_that_of_the_main_one() -> None:
     """Threads may compile and fit at once."""
     task = job(labels(), "RandomForest", n_estimators=3, n_jobs=2)
