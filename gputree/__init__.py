@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gputree.inspect.split_table import split_table
     from gputree.inspect.text import export_text
     from gputree.io import load, save
-    from gputree.learners.bagged_trees import BaggingTreeClassifier
+    from gputree.learners.bagging_forest import BaggingTreeClassifier, BaggingTreeRegressor
     from gputree.learners.c45 import C45Classifier
     from gputree.learners.c45_rules import C45Rules
     from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from gputree.learners.trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 _HOMES = {
-    "BaggingTreeClassifier": "gputree.learners.bagged_trees",
+    "BaggingTreeClassifier": "gputree.learners.bagging_forest",
+    "BaggingTreeRegressor": "gputree.learners.bagging_forest",
     "C45Classifier": "gputree.learners.c45",
     "C45Rules": "gputree.learners.c45_rules",
     "RandomForestRegressor": "gputree.learners.random_forest",
@@ -65,6 +66,7 @@ _MODULES = ("datasets", "impurity", "model_selection", "pruning", "stopping")
 
 __all__ = [
     "BaggingTreeClassifier",
+    "BaggingTreeRegressor",
     "C45Classifier",
     "C45Rules",
     "DecisionTreeClassifier",

@@ -173,6 +173,12 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
         gputree.BaggingTreeClassifier(gputree.C45Classifier(min_weight=4), 40, oob_score=True).fit(*penguins()),
         penguins()[0],
     ),
+    "bags of means": lambda: (
+        gputree.BaggingTreeRegressor(gputree.ExtraTreeRegressor(max_depth=4), 60, oob_score=True).fit(
+            numbers(), numbers()[:, 0], some_weights(120)
+        ),
+        numbers(),
+    ),
     "one class": lambda: (classifier(np.array(["only"] * 120)), numbers()),
 }
 

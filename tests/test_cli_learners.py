@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 import gputree
 from gputree import (
+    BaggingTreeClassifier,
     C45Classifier,
     C45Rules,
     DecisionTreeClassifier,
@@ -46,10 +47,10 @@ EXPECTED: dict[str, tuple[list[str], Any]] = {
         ["--confidence", "0.4", "--subtree-raising", "false"],
         C45Classifier(confidence=0.4, subtree_raising=False),
     ),
+    "bagging-tree": (["--estimator", "c45", *FIVE], BaggingTreeClassifier(C45Classifier(), 5)),
     "mdl": (["--code", "wallace-patrick"], MDLTreeClassifier(code="wallace-patrick")),
-    "c45-rules": (["--tree", "cart"], C45Rules(DecisionTreeClassifier())),
+    "c45-rules": (["--tree", "cart"], C45Rules(DecisionTreeClassifier(categorical_split="multiway"))),
 }
-TWO = {"c45-rules"}  # of two classes: a tree for rules keeps its defaults
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +96,7 @@ def value(out: str, label: str) -> str:
 @pytest.mark.parametrize("family", EXPECTED)
 def test_a_learner_fits_shows_and_predicts(family: str, capsys: pytest.CaptureFixture[str]) -> None:
     options, model = EXPECTED[family]
-    X, y = table(whole=family == "id3", classes=2 if family in TWO else 3)
+    X, y = table(whole=family == "id3")
     supervised = is_classifier(model)
     model.fit(X, y if supervised else None)
     columns = ["--target", "y"] if supervised else ["--exclude", "y"]
@@ -143,6 +144,7 @@ def test_rules_are_no_tree_to_prune(capsys: pytest.CaptureFixture[str]) -> None:
         ("extra-tree", "ExtraTreeRegressor"),
         ("forest", "RandomForestRegressor"),
         ("extra-trees", "ExtraTreesRegressor"),
+        ("bagging-tree", "BaggingTreeRegressor"),
     ],
 )
 def test_the_target_chooses_between_classes_and_numbers(

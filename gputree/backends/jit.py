@@ -271,7 +271,7 @@ class Jit(Oracle):
         run = kernels(search.criterion, is_pair(layout)).search_items
 
         def work(piece: NDArray[np.int64]) -> Any:
-            own = room_of_nodes(shard.codes, layout, block, CHUNK)
+            own = room_of_nodes(shard.codes, fixed, block, CHUNK, int((piece[:, 4] - piece[:, 3]).max()))
             return run((*fixed, *own), piece, given, features, (figures, tests))
 
         lookups = np.concatenate([np.zeros((0, 3), np.int64), *self.each(work, self.pieces(items, 3))])
@@ -302,7 +302,7 @@ class Jit(Oracle):
 
         def work(piece: NDArray[np.int64]) -> Any:
             most = int((piece[:, 3] - piece[:, 2]).max())
-            own = room_of_parts(shard.codes, layout, most)
+            own = room_of_parts(shard.codes, fixed, most)
             return piece, run((*fixed, *own), piece, given)
 
         grown = subtrees_of(self.each(work, self.pieces(items, 2)), shard, slots, first)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gputree.learners.bagged_trees import BaggingTreeClassifier
+from gputree.learners.bagging_forest import BaggingTreeClassifier, BaggingTreeRegressor
 from gputree.learners.c45 import C45Classifier
 from gputree.learners.extra_forest import ExtraTreesClassifier, ExtraTreesRegressor
 from gputree.learners.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
@@ -29,6 +29,7 @@ MODELS: dict[str, Any] = ESTIMATORS | {  # what a model file may hold
         IsolationForest,
         C45Classifier,
         BaggingTreeClassifier,
+        BaggingTreeRegressor,
         MDLTreeClassifier,
     )
 }

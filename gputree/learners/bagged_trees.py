@@ -1,4 +1,4 @@
-"""Forests whose trees are those of any classification tree: docstring and parameters. May import everything below."""
+"""Forests whose trees are those of any tree of the library. May import everything below."""
 
 from __future__ import annotations
 
@@ -18,12 +18,9 @@ from gputree.core.schema import Cuts, Schema
 from gputree.core.target import Layout
 from gputree.engine.pruning import Rule
 from gputree.engine.recipe import Recipe
-from gputree.learners.forest import TREE_ATTRIBUTES, handed_down
-from gputree.learners.forest_tasks import ForestClassifier, Score
+from gputree.learners.forest import TREE_ATTRIBUTES, BaseForest, handed_down
 from gputree.learners.grower import Prepared, Rows
 from gputree.learners.parameters import count_features
-from gputree.learners.tasks import ClassifierTree
-from gputree.learners.trees import DecisionTreeClassifier
 
 OWN = (  # what the forest decides, and no tree
     *("n_estimators", "max_features", "bootstrap", "oob_score", "oob_tol", "n_jobs", "random_state", "verbose"),
@@ -31,114 +28,24 @@ OWN = (  # what the forest decides, and no tree
 )
 
 
-class BaggingTreeClassifier(ForestClassifier):
-    """A forest of C4.5, ID3 or other classification trees on drawn rows.
+def bag_constraints(tree: Any, forest: Any) -> dict[str, Any]:
+    """What the parameters of a class of forests may be whose trees are of a class."""
+    own: dict[str, Any] = {name: rule for name, rule in forest._parameter_constraints.items() if name in OWN}
+    return {"estimator": [tree, None], **own}
 
-    The trees are what ``estimator`` grows, with its criterion, tests, missing values, limits and pruning; they grow
-    together, a level of all trees at a time. Each has a bag of rows drawn with replacement, in which a row that was
-    drawn k times weighs k: it is the tree of `estimator` fitted with these weights.
 
-    Parameters
-    ----------
-    estimator : classification tree of this library, optional
-        A tree that is not fitted, such as ``C45Classifier()``; by default `DecisionTreeClassifier`. Its ``device``,
-        ``verbose`` and ``random_state`` do not count. Not with ``class_weight``, rules of stopping that look at rows,
-        rules of pruning that ask for others, or leaves that have no answer.
-    n_estimators : int, default=10
-        Trees.
-    max_features : int, float, "sqrt", "log2" or None, default=None
-        Features tried in a node, drawn anew, and the next ones while none of them gives a test (scikit-learn's
-        `BaggingClassifier` draws them once a tree). None: as ``estimator`` has it.
-    bootstrap : bool, default=True
-        Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
-        ``class_weight`` are the probabilities of the draws, as in `RandomForestClassifier`.
-    oob_score, oob_tol, n_jobs, warm_start, class_weight, max_samples, voting, feature_draws, device
-        As in `RandomForestClassifier`.
-    random_state : int, RandomState or None
-        Seed of all draws; None is 0.
-    verbose : int, default=0
-        Print a line a level to stderr.
+class BaggedTrees(BaseForest):
+    """What forests of given trees share: the tree reads tables and rows, and the forest draws."""
 
-    Attributes
-    ----------
-    estimator_ : estimator
-        A tree without a fit.
-    estimators_ : sequence of estimators
-        The trees, made when they are asked for.
-    estimators_samples_ : list of int64 arrays
-        Rows of every bag, drawn anew at each call.
-    oob_decision_function_, oob_score_, oob_errors_ : as of `RandomForestClassifier`
-    forest_ : Forest
-        All fitted arrays.
-
-    Raises
-    ------
-    ValueError
-        When it is fitted, if ``estimator`` cannot grow in bags; the message says why.
-
-    References
-    ----------
-    Breiman (1996), "Bagging predictors", Machine Learning 24:123-140. Quinlan (1996), "Bagging, boosting, and C4.5",
-    AAAI-96, 725-730.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from gputree import BaggingTreeClassifier, C45Classifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> model = BaggingTreeClassifier(C45Classifier(min_weight=3), n_estimators=5).fit(X, y)
-    >>> weight = np.bincount(model.estimators_samples_[4], minlength=len(X))
-    >>> alone = C45Classifier(min_weight=3).fit(X, y, sample_weight=weight)
-    >>> model.estimators_[4].fingerprint() == alone.fingerprint()
-    True
-    """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [ClassifierTree, None],
-        **{name: rule for name, rule in ForestClassifier._parameter_constraints.items() if name in OWN},
-    }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        n_estimators: int = 10,
-        *,
-        max_features: float | str | None = None,
-        bootstrap: bool = True,
-        oob_score: Score = False,
-        oob_tol: float | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-        warm_start: bool = False,
-        class_weight: Any = None,
-        max_samples: Any = None,
-        feature_draws: str = "continue",
-        voting: str = "soft",
-        device: str = "auto",
-    ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.max_features = max_features
-        self.bootstrap = bootstrap
-        self.oob_score = oob_score
-        self.oob_tol = oob_tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.class_weight = class_weight
-        self.max_samples = max_samples
-        self.feature_draws = feature_draws
-        self.voting = voting
-        self.device = device
+    _usual: ClassVar[type[Any]]  # of trees where none is given
+    estimator: Any
 
     # -- the tree that is asked
 
     @property
     def estimator_(self) -> Any:
         """A tree without a fit."""
-        return DecisionTreeClassifier() if self.estimator is None else clone(self.estimator)
+        return self._usual() if self.estimator is None else clone(self.estimator)
 
     def _tree_class(self) -> Any:
         """That of ``estimator``."""
@@ -152,7 +59,7 @@ class BaggingTreeClassifier(ForestClassifier):
 
     def _learner(self) -> Any:
         """A tree that knows what the forest knows."""
-        return handed_down(self, self._unfitted(), (*TREE_ATTRIBUTES, "forest_"))
+        return handed_down(self, self._unfitted(), (*TREE_ATTRIBUTES, "_n_columns", "forest_"))
 
     @property
     def criterion(self) -> str:
@@ -207,11 +114,11 @@ class BaggingTreeClassifier(ForestClassifier):
         handed_down(model, self, ("n_features_in_", "feature_names_in_"))
         return read
 
-    def _read_target(self, y: Any, n_rows: int) -> NDArray[np.int32]:
+    def _read_target(self, y: Any, n_rows: int) -> NDArray[Any]:
         """The tree reads it."""
         model = self._learner()
-        labels: NDArray[np.int32] = model._read_target(y, n_rows)
-        handed_down(model, self, ("classes_", "n_classes_"))
+        labels: NDArray[Any] = model._read_target(y, n_rows)
+        handed_down(model, self, ("classes_", "n_classes_", "_n_columns"))
         return labels
 
     def _weighed(self, rows: Rows) -> Rows:
@@ -264,5 +171,6 @@ class BaggingTreeClassifier(ForestClassifier):
     def __sklearn_tags__(self) -> Any:
         """What the trees take."""
         tags, own = super().__sklearn_tags__(), self.estimator_.__sklearn_tags__()
-        tags.input_tags, tags.target_tags, tags.classifier_tags = own.input_tags, own.target_tags, own.classifier_tags
+        for name in ("input_tags", "target_tags", "classifier_tags", "regressor_tags"):
+            setattr(tags, name, getattr(own, name))
         return tags

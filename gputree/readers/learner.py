@@ -18,7 +18,7 @@ from gputree.readers.cells import InputError
 
 LEARNERS: dict[str, Any] = {**MODELS, C45Rules.__name__: C45Rules}
 CALLED = {"decision-tree": "cart", "random-forest": "forest", "mdltree": "mdl"}  # where a class has a longer name
-LEARNER_VALUES = ("tree", "estimator")  # parameters whose value is a learner
+LEARNER_VALUES = {"tree": "c45", "estimator": "cart"}  # parameters whose value is a learner, and the usual one
 
 Parameters = Mapping[str, Any]
 
@@ -54,6 +54,17 @@ def family_of(name: str) -> tuple[str, ...]:
 def has_target(name: str) -> bool:
     """Whether a class learns what some column says."""
     return issubclass(LEARNERS[name], ClassifierMixin | RegressorMixin)
+
+
+def fitting(family: tuple[str, ...], classes: bool) -> str:
+    """The class of a family that learns classes, or numbers, if there is one."""
+    kind = ClassifierMixin if classes else RegressorMixin
+    return next((name for name in family if issubclass(LEARNERS[name], kind)), family[0])
+
+
+def base_of(name: str, value: str) -> str:
+    """The class that a parameter of a class names: one that learns the same."""
+    return fitting(family_of(value), issubclass(LEARNERS[name], ClassifierMixin))
 
 
 def given_parameters(args: argparse.Namespace) -> Parameters:
@@ -92,7 +103,7 @@ def make_learner(name: str, given: Parameters, verbose: bool = False) -> Any:
         how = f"`gputree fit --learner {called(name)} --help`"
         raise InputError(f"{option(odd)} is no parameter of {name}; leave it out, {how} shows those that are")
     bases = {
-        key: make_learner(family_of(given[key])[0], {}) for key in LEARNER_VALUES if isinstance(given.get(key), str)
+        key: make_learner(base_of(name, given[key]), {}) for key in LEARNER_VALUES if isinstance(given.get(key), str)
     }
     model = LEARNERS[name](**{**given, **bases})
     getattr(model, "_check_parameters", model._validate_params)()

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin
 
 from gputree.inspect.words import shortened
 from gputree.learners.frames import Columns
 from gputree.readers.advice import advice
 from gputree.readers.cells import InputError, is_missing, object_array
-from gputree.readers.learner import LEARNERS, Parameters, parameters_of
+from gputree.readers.learner import LEARNER_VALUES, LEARNERS, Parameters, base_of, make_learner, parameters_of
 from gputree.readers.tables import column_names, read_table, require_column
 from gputree.report import count, cut_list
 
@@ -168,20 +168,23 @@ def categories(X: Columns) -> tuple[str, ...]:
     return tuple(f"{shortened(name, 30)} ({len(set(array.tolist()) - {None}):,})" for name, array in text)
 
 
-def fitting(family: tuple[str, ...], classes: bool) -> str:
-    """The class of a family that learns classes, or numbers, if there is one."""
-    kind = ClassifierMixin if classes else RegressorMixin
-    return next((name for name in family if issubclass(LEARNERS[name], kind)), family[0])
-
-
 def with_split(given: Parameters, learner: str, problem: Problem) -> Parameters:
-    """A branch for each category, where a binary test of categories cannot be found and nothing else is asked for."""
+    """A branch for each category, where a binary test of categories cannot be found and nothing else is asked for.
+
+    So have the trees that a learner is given.
+    """
     known = parameters_of(learner)
+    given = dict(given)
+    for key, usual in LEARNER_VALUES.items():
+        value = given.get(key, usual)
+        split = with_split({}, base_of(learner, value), problem) if key in known and isinstance(value, str) else {}
+        if split:
+            given[key] = make_learner(base_of(learner, value), split)
     splitter = known["splitter"].default if "splitter" in known else getattr(LEARNERS[learner], "splitter", "")
     random = given.get("splitter", splitter) == "random"
     wide = any(a.dtype == object and len(set(a.tolist()) - {None}) > 2 for a in problem.X.arrays)
     several = problem.y is not None and len(set(problem.y.tolist())) > 2
-    named = issubclass(LEARNERS[learner], ClassifierMixin) and "categorical_split" in known
-    if random or not (named and wide and several):
+    binary = "categorical_split" in known and known["categorical_split"].default == "binary"
+    if random or not (issubclass(LEARNERS[learner], ClassifierMixin) and binary and wide and several):
         return given
     return {"categorical_split": "multiway", **given}

@@ -117,6 +117,15 @@ def two_bytes(y: NDArray[Any], **parameters: Any) -> Job:
     return Job(np.random.default_rng(6).normal(size=(len(y), 3)), y, parameters=parameters)
 
 
+def listed(learner: str = "DecisionTree", weight: Any = None, **parameters: Any) -> Job:
+    """Thirty classes, two columns of some 300 values with ties, one of few values and one of nine categories."""
+    rng, n = np.random.default_rng(8), 700
+    X = np.column_stack([rng.normal(size=(n, 2)).round(2), rng.integers(0, [20, 9], (n, 2))])
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = (np.nan_to_num(3 * X[:, 0] + X[:, 2]).astype(int) + rng.integers(0, 3, n)) % 30
+    return Job(X, y, learner, weight, {"categorical_features": [3], "categorical_split": "multiway"} | parameters)
+
+
 JOBS: dict[str, Callable[[], Job]] = {
     "classes": lambda: job(labels()),
     "two classes": lambda: job(labels(classes=2)),
@@ -156,6 +165,13 @@ JOBS: dict[str, Callable[[], Job]] = {
     "some columns": lambda: job(labels(), max_features=2),
     "two bytes": lambda: two_bytes(labels(400)),
     "two bytes, best first": lambda: two_bytes(labels(400), max_leaf_nodes=20),
+    "listed": lambda: listed(),
+    "listed, nothing missing": lambda: Job(np.nan_to_num(listed().X), listed().y),
+    "listed, best first": lambda: listed(criterion="entropy", max_leaf_nodes=40),
+    "listed, copies and least rows": lambda: listed(weight=copies(700), min_samples_leaf=4),
+    "listed, shares and least weight": lambda: listed(weight=shares(700), min_weight_fraction_leaf=0.01),
+    "listed, random cuts": lambda: listed("ExtraTree", max_features=2),
+    "listed, in bags": lambda: listed("RandomForest", n_estimators=3, max_features=2, min_samples_leaf=2),
     "random cuts": lambda: subsets(labels(), "ExtraTree"),
     "random cuts of numbers": lambda: subsets(numbers_of(), "ExtraTree", weight=copies()),
     "forest": lambda: subsets(labels(classes=2), "RandomForest", n_estimators=4),
@@ -238,6 +254,25 @@ def test_large_nodes_are_searched_and_small_ones_finished(
     called = calls_of(monkeypatch, "search", "finish")
     JOBS[name]().fit("jit")
     assert set(called) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["two bytes", "few codes", "two outputs", *(n for n in JOBS if n.startswith("listed"))]
+)
+def test_rows_are_listed_where_classes_are_many(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """In the columns of many values alone."""
+    found: set[tuple[int, ...]] = set()
+    inner = host.linked_columns
+
+    def outer(*given: Any) -> NDArray[np.uint8]:
+        columns = inner(*given)
+        found.add(tuple(columns.tolist()))
+        return columns
+
+    monkeypatch.setattr(host, "linked_columns", outer)
+    task = JOBS[name]()
+    task.fit("jit")
+    assert found == {(1, 1, 0, 0) if name.startswith("listed") else (0,) * task.X.shape[1]}
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, None])
@@ -837,6 +872,19 @@ def test_workers_of_joblib_fit(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="expected: this system has no fork")
 def test_a_child_of_fork_fits() -> None:
     assert lines(start(FORK)) == ["True"]
+
+
+def test_little_work_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row, or a block of them, is predicted where it is asked for."""
+    task = job(labels(), "RandomForest", n_estimators=3, n_jobs=2)
+    model = task.fit("jit")
+    usual = model.predict_proba(task.X[:40])
+    monkeypatch.setattr(jit, "ThreadPoolExecutor", None)
+    for rows in (1, 40):
+        np.testing.assert_array_equal(model.predict_proba(task.X[:rows]), usual[:rows])
+        assert model.apply(task.X[:rows]).shape == (rows, 3)
+    with pytest.raises(TypeError):
+        model.predict(np.repeat(task.X, 1 + 2 * jit.ROWS // len(task.X), axis=0))
 
 
 def test_a_fit_in_a_thread_is_that_of_the_main_one() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import gputree
 import gputree.learners.forest
-from gputree.core.forest import Test
+import gputree.learners.isolation
+from gputree.core.forest import Forest, Test
 from tests.backends.cards import emulate
 
 CLASSES = (
@@ -28,6 +30,8 @@ CLASSES = (
     gputree.ExtraTreesRegressor,
 )
 FORESTS = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+ALL = (*CLASSES, gputree.RandomTreesEmbedding, gputree.IsolationForest)
+BACKENDS = {"numpy": ("numpy", None), "jit": ("jit", 1), "jit, two threads": ("jit", 2), "emulated": ("cuda", None)}
 
 
 def table(cls: Any, n: int = 300) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -61,6 +65,66 @@ def test_a_forest_is_its_trees(cls: Any, bootstrap: bool, monkeypatch: pytest.Mo
     assert warm.set_params(n_estimators=8).fit(X, y).fingerprint() == at_once
     assert warm.forest_.tree(2).fingerprint() == clone(model).fit(X, y).forest_.tree(2).fingerprint()
     assert clone(model).set_params(random_state=6).fit(X, y).fingerprint() != at_once
+
+
+def in_small_pieces(backend: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Parameters that choose a backend, which then cuts its work so small that threads have some."""
+    device, n_jobs = BACKENDS[backend]
+    if device == "cuda":
+        emulate(monkeypatch)
+    if device == "jit":
+        pytest.importorskip("numba", reason="expected: without Numba")
+        import gputree.backends.jit as jit
+
+        for name, size in (("PART_ROWS", 64), ("CHUNK", 32), ("FEATURES", 2), ("ROWS", 50)):
+            monkeypatch.setattr(jit, name, size)
+    return {"device": device, "n_jobs": n_jobs} if n_jobs else {"device": device}
+
+
+def grown_together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list to which every call of the growth loop adds its number of trees."""
+    numbers: list[int] = []
+    grow = gputree.learners.forest.grow
+
+    def counted(backend: Any, codes: Any, target: Any, recipe: Any, *rest: Any) -> Any:
+        numbers.append(recipe.sampler.n_trees)
+        return grow(backend, codes, target, recipe, *rest)
+
+    for module in (gputree.learners.forest, gputree.learners.isolation):
+        monkeypatch.setattr(module, "grow", counted, raising=False)
+    return numbers
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("bootstrap", [True, False])
+@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+def test_a_forest_is_one_on_every_backend(
+    cls: Any, bootstrap: bool, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Array for array: at once, one by one, three at a time and in two fits, whatever grows it."""
+    X, y = table(cls, 150)
+    known = cls().get_params().keys() - ({"max_features"} if cls is gputree.IsolationForest else set())  # by tree there
+    given = {"random_state": 5, "max_depth": 6, "max_features": 2, "bootstrap": bootstrap}
+    model = cls(n_estimators=7, device="numpy").set_params(**{k: v for k, v in given.items() if k in known})
+    expected = clone(model).fit(X, y)
+    model.set_params(**in_small_pieces(backend, monkeypatch))
+    numbers = grown_together(monkeypatch)
+
+    def check(found: Any, trees: list[int]) -> None:
+        assert numbers == trees
+        numbers.clear()
+        for f in fields(Forest):
+            np.testing.assert_array_equal(getattr(found.forest_, f.name), getattr(expected.forest_, f.name), f.name)
+        assert found.fit_info_.device == ("cpu" if model.device != "cuda" else "cuda:0")
+
+    check(clone(model).fit(X, y), [7])
+    warm = clone(model).set_params(n_estimators=2, warm_start=True).fit(X, y)
+    check(warm.set_params(n_estimators=7).fit(X, y), [2, 5])
+    for most, trees in ((1, [1] * 7), (3, [3, 3, 1])):
+        monkeypatch.setattr(gputree.learners.forest, "POSITIONS", most * len(X))
+        monkeypatch.setattr(gputree.learners.forest, "DEVICE_POSITIONS", most * len(X))
+        monkeypatch.setattr(gputree.learners.isolation, "EXACT_ROWS", most * len(X))
+        check(clone(model).fit(X, y), trees)
 
 
 @FORESTS

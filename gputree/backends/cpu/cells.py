@@ -99,6 +99,31 @@ def add(job: Job, column: NDArray[Any], table: NDArray[int64], first: int, stop:
 
 
 @kernel
+def is_linked(job: Job, feature: int) -> bool:
+    """Whether the table of a feature lists rows by code: cells of many channels would be far more than its rows."""
+    return COUNTS and not PAIR and job.meaning.linked[feature] != 0
+
+
+@kernel
+def link(job: Job, column: NDArray[Any], table: NDArray[int64], first: int, stop: int) -> None:
+    """List the rows first .. stop - 1 of a part: at their code 1 + the last of them, behind the codes those before."""
+    at, behind = job.part.at[first:stop], table.size - job.part.at.size
+    for i in range(at.size):
+        code = uint64(column[at[i]])
+        table[uint64(behind + first + i)] = table[code]
+        table[code] = first + i + 1
+
+
+@kernel
+def count(job: Job, j: int, feature: int, table: NDArray[int64], span: tuple[int, int]) -> None:
+    """Bring some rows of column j, which holds a feature, into its table."""
+    if is_linked(job, feature):
+        link(job, job.part.column[j], table, span[0], span[1])
+    else:
+        add(job, job.part.column[j], table, span[0], span[1])
+
+
+@kernel
 def is_sparse(job: Job, feature: int, rows: int) -> bool:
     """Whether the codes of a feature are too many for so few rows to look at each."""
     return bool(job.meaning.n_codes[feature] >= DENSE * rows)
@@ -150,10 +175,12 @@ def list_remembered(scratch: Scratch, bits: NDArray[uint64], n_words: int) -> in
 
 
 @kernel
-def list_counted(scratch: Scratch, layout: Layout, table: NDArray[int64], n_codes: int) -> int:
+def list_counted(job: Job, feature: int, table: NDArray[int64], n_codes: int) -> int:
     """List the codes that have some weight, ascending; how many there are."""
-    cells, code, channels = 0, scratch.code, channels_of(layout)
-    last = classes_of(layout)
+    cells, code, channels = 0, job.scratch.code, channels_of(job.layout)
+    last = classes_of(job.layout)
+    if is_linked(job, feature):
+        channels, last = 1, 1
     for c in range(n_codes + 1):
         weight = 0
         for i in range(c * channels, c * channels + last):
@@ -180,9 +207,9 @@ def rows_of(layout: Layout, channel: NDArray[int64]) -> int:
 
 
 @kernel
-def forget(scratch: Scratch, table: NDArray[int64], cells: int, channels: int) -> None:
+def forget(job: Job, feature: int, table: NDArray[int64], cells: int) -> None:
     """Clear the cells of a table."""
-    place = scratch.place
+    place, channels = job.scratch.place, 1 if is_linked(job, feature) else channels_of(job.layout)
     for i in range(cells):
         first = place[i] * channels
         for c in range(channels):

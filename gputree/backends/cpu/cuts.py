@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy import float64, int64
+from numpy import float64, int64, uint64
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cells import channels_of, classes_of, outputs_of, weight_of
+from gputree.backends.cpu.cells import channels_of, classes_of, is_linked, outputs_of, weight_of
 from gputree.backends.cpu.formulas import COUNTS, FOLD_MAX, PAIR, POSITIVE_SUMS, gt_branch, gt_final, gt_info, gt_term
 from gputree.backends.cpu.marks import kernel
 from gputree.backends.cpu.numbers import drawn, on_grid, unit_of
-from gputree.backends.cpu.records import Facts, Job, Layout, Meaning, Node, Rules, Scratch
+from gputree.backends.cpu.records import Facts, Job, Layout, Listed, Meaning, Node, Rules, Scratch
 from gputree.core.forest import Test
 from gputree.core.keys import Stream
 from gputree.core.splits import NOT_MET
@@ -108,6 +108,28 @@ def start_test(job: Job, feature: int) -> None:
 
 
 @kernel
+def listed_of(job: Job, table: NDArray[int64]) -> Listed:
+    """What `join` reads."""
+    counted = job.layout.rows if job.layout.rows < channels_of(job.layout) else int64(-1)
+    return Listed(job.part.label[0], job.part.weight, table.size - job.part.at.size, counted)
+
+
+@kernel
+def join(listed: Listed, table: NDArray[int64], code: int, left: NDArray[int64]) -> int:
+    """Add the rows that are listed at a code to channels (C,); their weight."""
+    total, k = int64(0), table[uint64(code)]
+    while k:
+        row = uint64(k - 1)
+        weight = listed.weight[row]
+        left[uint64(listed.label[row])] += weight
+        if listed.counted >= 0:
+            left[listed.counted] += 1
+        total += weight
+        k = table[uint64(listed.behind) + row]
+    return total
+
+
+@kernel
 def scan_cuts(job: Job, node: Node, feature: int, table: NDArray[int64], cells: int, point: float) -> int:
     """The first best cut between cells: missing values right, then alone, then left; the cell before it, or -1.
 
@@ -122,8 +144,11 @@ def scan_cuts(job: Job, node: Node, feature: int, table: NDArray[int64], cells: 
     right = int64(1) if known else int64(_NOT_MET)
     found = scan_family(job, node, (feature, known, cells - 1 + alone, right, cells), table, point)
     if known:
+        linked, cell = is_linked(job, feature), place[0] * channels
         for c in range(channels):
-            left[c] = table[place[0] * channels + c]
+            left[c] = 0 if linked else table[cell + c]
+        if linked:
+            join(listed_of(job, table), table, place[0], left)
         other = scan_family(job, node, (feature, known, cells - 1, int64(0), cells), table, point)
         found = other if other >= 0 else found
     return found
@@ -145,12 +170,15 @@ def scan_family(
     classes, counted = classes_of(layout), layout.rows if layout.rows < channels else -1
     best, unrounded, gain_of_best, found = scratch.figures[0, SCORE], scratch.figures[0, POINT], 0.0, int64(-1)
     weight, scale, all_rows = weight_of(layout, left), node.scale, node.rows
+    linked, listed = is_linked(job, feature), listed_of(job, table)
     for i in range(first, stop):
         cell = place[i] * channels
-        for c in range(channels):
+        for c in range(0 if linked else channels):
             left[c] += table[cell + c]
-        for c in range(classes):
+        for c in range(0 if linked else classes):
             weight += table[cell + c]
+        if linked:
+            weight += join(listed, table, place[i], left)
         rows = left[counted] if counted >= 0 else weight
         if least > 1 and min(rows, all_rows - rows) < least:
             continue

@@ -19,10 +19,11 @@ from gputree.backends.protocol import Subtrees
 from gputree.backends.shard import Codes, Shard
 from gputree.core.criteria import TargetKind
 from gputree.core.forest import Forest, Grown, Test
-from gputree.core.schema import Kind
-from gputree.core.splits import Candidates, Growth, Limits, Missing, Search, Slots, Splits
+from gputree.core.schema import BYTE_CODES, Kind
+from gputree.core.splits import Candidates, Growth, Limits, Missing, Scan, Search, Slots, Splits
 from gputree.core.target import Layout
 
+LISTED = 8  # channels from which rows are listed, where cells of tables would be so many times as many
 WALKS: dict[int, tuple[tuple[Any, ...], NDArray[np.int32], NDArray[np.float64]]] = {}
 
 
@@ -65,7 +66,16 @@ def is_pair(layout: tuple[Any, ...]) -> bool:
     return kinds.first.size == 1 and kinds.table == 2 and kinds.sizes[0] == (2 if kinds.counts else 1)
 
 
-def meaning_of(codes: Codes, search: Search) -> tuple[Any, ...]:
+def linked_columns(shard: Shard, search: Search, layout: tuple[Any, ...]) -> NDArray[np.uint8]:
+    """Columns of numbers (F,) whose rows are listed by code: tables of so many classes would be mostly empty."""
+    kinds, n_codes, kind = Layout_(*layout), shard.codes.n_codes, shard.codes.book.kind
+    plain = kinds.counts and kinds.first.size == 1 and search.cuts is None and search.missing is not Missing.SPREAD
+    cuts = np.array([search.scan(int(k)) in (Scan.CUTS, Scan.ONE_CUT) for k in kind], bool)
+    many = (n_codes > BYTE_CODES) & (n_codes * kinds.table > LISTED * shard.target.n_rows)
+    return (plain & (kinds.table >= LISTED) & cuts & many).astype(np.uint8)
+
+
+def meaning_of(codes: Codes, search: Search, linked: NDArray[np.uint8]) -> tuple[Any, ...]:
     """What codes mean, as kernels read it."""
     book = codes.book
     scans = [search.scan(int(kind)) for kind in book.kind]
@@ -77,6 +87,7 @@ def meaning_of(codes: Codes, search: Search) -> tuple[Any, ...]:
         book.declared,
         book.exact.astype(np.uint8),
         np.array([-1 if scan is None else int(scan) for scan in scans], np.int64),
+        linked,
     )
 
 
@@ -107,7 +118,8 @@ def rules_of(growth: Growth, layout: Layout) -> tuple[Any, ...]:
 
 def job_of(shard: Shard, growth: Growth, layout: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
     """What all threads share of a `records.Job`."""
-    return source_of(shard), layout, meaning_of(shard.codes, growth.search), rules_of(growth, shard.target.layout)
+    meaning = meaning_of(shard.codes, growth.search, linked_columns(shard, growth.search, layout))
+    return source_of(shard), layout, meaning, rules_of(growth, shard.target.layout)
 
 
 def places_of(shard: Shard, splits: Splits) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -128,16 +140,20 @@ def slots_of(slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArr
     return np.ascontiguousarray(slots.stats.T), slots.key, np.ascontiguousarray(slots.bounds.T)
 
 
-def room_of_nodes(codes: Codes, layout: tuple[Any, ...], features: int, rows: int) -> tuple[Any, Any]:
-    """A thread's own part and scratch to search large nodes, some features and rows at a time."""
-    return room(codes, layout, (features, rows, features), 1 + int(codes.n_codes.max(initial=0)), 0)
+def room_of_nodes(codes: Codes, fixed: tuple[Any, ...], features: int, rows: int, most: int) -> tuple[Any, Any]:
+    """A thread's own part and scratch to search nodes of at most so many rows, some features and rows at a time.
+
+    ``fixed`` as of `job_of`. All rows of a node are there at once where they are listed.
+    """
+    rows = max(rows, most) if fixed[2][-1].any() else rows
+    return room(codes, fixed, (features, rows, features), codes.n_codes, 0)
 
 
-def room_of_parts(codes: Codes, layout: tuple[Any, ...], rows: int) -> tuple[Any, Any]:
+def room_of_parts(codes: Codes, fixed: tuple[Any, ...], rows: int) -> tuple[Any, Any]:
     """The same to finish nodes of so many rows, feature by feature: codes that are more are numbered anew."""
-    known, numbers = codes.n_codes, codes.n_codes[codes.book.kind == Kind.NUMERIC]
-    cells = max(min(int(numbers.max(initial=0)), DENSE * rows), categories_of(codes))
-    return room(codes, layout, (known.size, rows, 1), 1 + cells, 1 + int(known.max(initial=0)))
+    known = codes.n_codes
+    cells = np.where(codes.book.kind == Kind.NUMERIC, np.minimum(known, DENSE * rows), known)
+    return room(codes, fixed, (known.size, rows, 1), cells, 1 + int(known.max(initial=0)))
 
 
 def categories_of(codes: Codes) -> int:
@@ -146,11 +162,16 @@ def categories_of(codes: Codes) -> int:
 
 
 def room(
-    codes: Codes, layout: tuple[Any, ...], sizes: tuple[int, int, int], cells: int, numbered: int
+    codes: Codes, fixed: tuple[Any, ...], sizes: tuple[int, int, int], most: NDArray[np.int64], numbered: int
 ) -> tuple[Any, Any]:
-    """A part and a scratch; sizes: features and rows of the part, and tables; codes that may be ``numbered`` anew."""
-    kinds, (features, rows, tables) = Layout_(*layout), sizes
-    outputs, n_features = kinds.first.size, codes.n_codes.size
+    """A part and a scratch for at ``most`` so many codes of each column (F,), which may be ``numbered`` anew.
+
+    sizes: features and rows of the part, and tables.
+    """
+    kinds, linked, (features, rows, tables) = Layout_(*fixed[1]), fixed[2][-1] > 0, sizes
+    outputs, n_features, cells = kinds.first.size, codes.n_codes.size, 1 + int(most.max(initial=0))
+    counted = (1 + int(most[~linked].max(initial=0))) * kinds.table
+    table = max(counted, cells) + rows if linked.any() else counted
     listed = 1 + categories_of(codes)
     part = (
         np.empty((features, rows), codes.columns[0].dtype if codes.columns else np.uint8),
@@ -163,7 +184,7 @@ def room(
         np.empty((features, rows if numbered else 0), np.uint32),
     )
     scratch = (
-        np.zeros((tables, cells * kinds.table), np.int64),
+        np.zeros((tables, table), np.int64),
         np.zeros((tables, max(cells, numbered) // WORD + 1), np.uint64),
         np.empty(numbered, np.uint32),
         np.empty(cells, np.int64),

@@ -51,6 +51,7 @@ class Meaning:
     declared: NDArray[int64]
     exact: NDArray[uint8]
     scan: NDArray[int64]  # (F,) number of `splits.Scan`, or -1
+    linked: NDArray[uint8]  # (F,) whether rows are listed by code, and not counted
 
 
 @record
@@ -96,7 +97,7 @@ class Part:
 class Scratch:
     """One thread's own room. Tables and bits are 0 between uses."""
 
-    table: NDArray[int64]  # (features, codes * channels)
+    table: NDArray[int64]  # (features, codes * channels), or codes and rows, see `cells.link`
     bits: NDArray[uint64]  # (features, words) codes present
     number: NDArray[uint32]  # (codes,) of a code among those present
     code: NDArray[int64]  # of each cell, ascending; of subsets the rank
@@ -144,6 +145,15 @@ class Facts(NamedTuple):
     mean: NDArray[int64]
     parent: NDArray[float64]
     weight: int
+
+
+class Listed(NamedTuple):
+    """The rows that `cells.link` lists, by value: as `Part`; the one before row k is at ``behind`` + k in the table."""
+
+    label: NDArray[uint32]  # (R,)
+    weight: NDArray[int64]  # (R,)
+    behind: int
+    counted: int  # channel of the number of rows, or -1
 
 
 @record

@@ -16,8 +16,8 @@ from gputree.backends.cpu.cells import (
     DENSE,
     ONE_CUT,
     WORD,
-    add,
     channels_of,
+    count,
     forget,
     is_sparse,
     list_counted,
@@ -121,9 +121,9 @@ def search_part(job: Job, node: Node, j: int, feature: int, span: tuple[int, int
     first, stop = span
     table, bits, present = scratch.table[0], scratch.bits[0], part.present[j]
     last = present - 1 if present else job.meaning.n_codes[feature]
-    add(job, column, table, first, stop)
+    count(job, j, feature, table, span)
     if last < DENSE * (stop - first):
-        cells = list_counted(scratch, job.layout, table, last)
+        cells = list_counted(job, feature, table, last)
     else:
         remember(part, column, bits, first, stop)
         cells = list_remembered(scratch, bits, last // WORD + 1)
@@ -133,7 +133,7 @@ def search_part(job: Job, node: Node, j: int, feature: int, span: tuple[int, int
         for i in range(cells):
             scratch.code[i] = int64(names[scratch.code[i]])
     search_cells(job, node, feature, table, cells)
-    forget(scratch, table, cells, channels_of(job.layout))
+    forget(job, feature, table, cells)
 
 
 @kernel
@@ -154,13 +154,13 @@ def keep_better(job: Job) -> None:
 
 @kernel
 def count_chunks(job: Job, first: int, stop: int, features: NDArray[int64]) -> None:
-    """Count some features over the rows at positions first .. stop - 1, a part at a time."""
+    """Count some features over the rows at positions first .. stop - 1, a part at a time (listed rows are in one)."""
     part, table, bits = job.part, job.scratch.table, job.scratch.bits
     for at in range(first, stop, part.at.size):
         n = min(part.at.size, stop - at)
         load(job.source, part, at, n, features)
         for j in range(features.size):
-            add(job, part.column[j], table[j], int64(0), n)
+            count(job, j, features[j], table[j], (int64(0), n))
             if is_sparse(job, features[j], stop - first):
                 remember(part, part.column[j], bits[j], int64(0), n)
 
@@ -215,10 +215,10 @@ def search_counted(job: Job, node: Node, j: int, feature: int, rows: int) -> int
     if is_sparse(job, feature, rows):
         cells = list_remembered(scratch, scratch.bits[j], n_codes // WORD + 1)
     else:
-        cells = list_counted(scratch, job.layout, table, n_codes)
+        cells = list_counted(job, feature, table, n_codes)
     copy(scratch.place[:cells], scratch.code)
     search_cells(job, node, feature, table, cells)
-    forget(scratch, table, cells, channels_of(job.layout))
+    forget(job, feature, table, cells)
     return scratch.test[0, CELLS]
 
 
