@@ -36,6 +36,7 @@ from gputree.pruning import (
     ChiSquare,
     Collapse,
     CostComplexity,
+    DescriptionLength,
     ErrorBased,
     ReducedError,
     RiskBound,
@@ -61,7 +62,7 @@ def a_row_a_leaf(tree: Any, m: float) -> float:
 
 PRUNERS = (
     *(Collapse(), ErrorBased(), ErrorBased(raising=False), ErrorBased(cf=0.05)),
-    *(ChiSquare(), ChiSquare(alpha=0.01), RiskBound(), BottomUp(a_row_a_leaf)),
+    *(ChiSquare(), ChiSquare(alpha=0.01), RiskBound(), BottomUp(a_row_a_leaf), DescriptionLength()),
 )
 BY_OTHER_ROWS = (ReducedError(), ReducedError(strict=True), ReducedError(greedy=True), ValidationSet())
 STOPPING = (

@@ -1,11 +1,11 @@
 """The model file: a fitted tree or forest without pickle, checked before it is used. May import everything below.
 
-Format 4. A zip archive whose members are stored, not compressed, and lie one behind the other; the data of each begin
+Format 5. A zip archive whose members are stored, not compressed, and lie one behind the other; the data of each begin
 at a multiple of 64 bytes, and so do those of the array in it. The members are, in this order:
 
 - ``header.json``, one object in UTF-8. Integers and floats are told apart by the point or the exponent. Its fields:
 
-  - ``format``: 4. ``gputree``: version that wrote the file. ``estimator``: name of the class.
+  - ``format``: 5. ``gputree``: version that wrote the file. ``estimator``: name of the class.
   - ``parameters``: name -> value. JSON's own types mean themselves; all others are objects: ``{"float": "inf"}`` (or
     ``"-inf"``, ``"nan"``), ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``, and of NumPy ``{"scalar": value,
     "dtype": "<i8"}`` and ``{"array": [...], "dtype": "<i8"}``, where dates and durations are integers; rules are
@@ -35,9 +35,10 @@ at a multiple of 64 bytes, and so do those of the array in it. The members are, 
 - ``classes/<output>.npy`` for labels that are no Python objects, ``fitted/<name>.npy`` for arrays in ``fitted``. All
   arrays are in NPY format 1.0, in C order.
 
-Format 3 had no rules. Format 2 had no compact files, no ``fitted`` and single trees alone. Format 1 had no alignment,
-no ``declared``, no ``fingerprint`` and no ``met_missing``, and a field ``members`` with the type and shape of every
-array. Files of every format are read for ever, see `gputree.storage.upgrade`.
+Format 4 had no ``pruning`` but that of C4.5. Format 3 had no rules. Format 2 had no compact files, no ``fitted`` and
+single trees alone. Format 1 had no alignment, no ``declared``, no ``fingerprint`` and no ``met_missing``, and a field
+``members`` with the type and shape of every array. Files of every format are read for ever, see
+`gputree.storage.upgrade`.
 
 The same model gives the same bytes. A file is written beside its place and moved there when it is whole.
 """

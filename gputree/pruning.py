@@ -1,4 +1,4 @@
-"""Pruning: rules as small objects, for any fitted tree or forest. May import everything below.
+"""Pruning: rules as small objects, for any fitted tree or forest, or as its ``pruning=``. May import everything below.
 
 >>> from sklearn.datasets import load_wine
 >>> from gputree import DecisionTreeClassifier
@@ -26,13 +26,14 @@ grown                              18.1    0.0   19.6   34.7   42.9  100 %
   ChiSquare(alpha=0.01)            17.3    0.0   11.5   25.4   33.5   61 %
   RiskBound()                      18.8    6.3   14.9   26.3   36.8   11 %
   BottomUp(bound=a_row_a_leaf)     17.6    0.0   11.4   24.0   34.2   42 %
-  CostComplexity, by folds, best   15.9    0.0   11.2   24.3   33.2   31 %
-  CostComplexity, by folds, 1se    16.6    0.0   11.8   25.7   33.2   20 %
+  DescriptionLength()              16.7    1.0   13.7   26.7   36.2   21 %
+  CostComplexity, by folds, best   15.8    0.0   11.2   24.3   33.2   30 %
+  CostComplexity, by folds, 1se    16.6    0.0   11.8   25.5   33.2   20 %
   stopping=NoGain()                18.1    0.0   19.4   34.7   42.9  100 %
   stopping=MinSamples(leaf=5)      17.4    1.1   12.4   28.1   39.0   31 %
   stopping=ChiSquare()             17.9    0.0   11.9   24.7   33.9   70 %
   stopping=ChiSquare(alpha=0.01)   16.5    0.1   13.1   27.0   37.1   49 %
-  stopping=CrossValidated()        16.9    6.3   18.9   28.5   35.3   57 %
+  stopping=CrossValidated()        17.0    6.3   19.1   29.0   34.5   55 %
   stopping=SavesBits()             16.9    1.3   13.8   28.1   36.4   19 %
   stopping=MaxDepth(depth=4)       20.0    9.2   18.5   26.3   33.9   40 %
   stopping=MaxDepth(depth=8)       17.6    0.0   18.2   33.2   40.9   78 %
@@ -52,7 +53,6 @@ All tables, one by one, are in ``.docs/pruning.md``.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -80,6 +80,7 @@ from gputree.engine.pruning import (
 )
 from gputree.learners.forest import BaseForest
 from gputree.learners.grower import Grower
+from gputree.learners.held_out import check_rule, of_size_one
 from gputree.learners.stopped import with_forest
 from gputree.learners.tasks import checked_weight
 
@@ -211,16 +212,7 @@ def check_model(model: Any, rule: Rule) -> None:
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
         raise TypeError(f"{what} is no tree or forest of gputree; give a fitted one (gputree.from_sklearn makes one)")
     check_is_fitted(model, "forest_")
-    if rule.of_classes and not (model.layout_.counts and model.n_outputs_ == 1):
-        raise ValueError(
-            f"{rule!r} counts errors of one output of classes, and {type(model).__name__} was fitted to numbers or "
-            "several outputs; give ReducedError() or CostComplexity(alpha)"
-        )
-    if rule.raises and getattr(model, "monotonic_cst", None) is not None:
-        raise ValueError(
-            "a branch in the place of its test would undo monotonic_cst: give a rule that only cuts, such as "
-            "ErrorBased(raising=False)"
-        )
+    check_rule(rule, model.layout_, model)
 
 
 def check_rows(rule: Rule, X: Any, y: Any) -> None:
@@ -236,12 +228,6 @@ def read_cases(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> C
     matrix, numbers = model._read_rows(X, y, model.n_outputs_)
     weight = checked_weight(sample_weight, matrix)
     return Cases(matrix, numbers, np.ones(matrix.shape[0]) if weight is None else weight)
-
-
-def of_size_one(cases: Cases) -> Cases:
-    """The same rows with weights of at most 1: a common factor, a power of two, tells nothing."""
-    largest = float(cases.weight.max(initial=0.0))
-    return replace(cases, weight=np.ldexp(cases.weight, -math.frexp(largest)[1]))
 
 
 def as_fitted(model: Any, cases: Cases) -> Cases:

@@ -28,6 +28,7 @@ from gputree.core.forest import Forest
 from gputree.datasets import load_penguins
 from gputree.io import save
 from gputree.learners.bagging import Bagging
+from gputree.pruning import Collapse, ErrorBased
 from gputree.stopping import ChiSquare, MaxDepth, MaxNodes, Rule, Validation
 
 DATA = Path(__file__).parent / "data"
@@ -137,6 +138,7 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     "stopped by rows": lambda: tree(MEANS, *monotone(), stopping=Validation(numbers(20)[:, :2], [0.0, 1.0] * 10)),
     "message": lambda: tree("MDLTreeClassifier", penguins()[0], penguins()[1], numeric_cuts="sqrt"),
     "pruned": lambda: tree(CLASSES, *monotone(), ccp_alpha=0.005),
+    "pruned by a rule": lambda: tree(CLASSES, *monotone(), pruning=ErrorBased(0.1)),
     "weights": lambda: (
         gputree.DecisionTreeClassifier(class_weight={0: 0.3, 1: 2, 2: 1}).fit(
             numbers(), labels([0, 1, 2]), np.linspace(0.1, 3, 120)
@@ -161,6 +163,8 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
         oob_score=True,
     ),
     "forest, clipped": lambda: forest("RandomForestClassifier", *monotone(), monotonic_cst=[1, 0], max_leaf_nodes=20),
+    "forest, pruned": lambda: forest("RandomForestClassifier", numbers(), labels([0, 1, 2]), pruning=Collapse()),
+    "forest, stopped": lambda: forest("RandomForestClassifier", *monotone(), stopping=MaxDepth(5) | ChiSquare(0.1)),
     "extra forest": lambda: forest("ExtraTreesClassifier", declared(), labels([0, 1]), max_depth=4),
     "extra forest of means": lambda: forest(
         "ExtraTreesRegressor", numbers(), labels([0.0, 1.5, 2.0]), criterion="poisson", max_depth=4
@@ -292,6 +296,6 @@ def predictions(model: Any) -> NDArray[np.float64]:
 
 if __name__ == "__main__":
     made = of_this_format()
-    save(made, DATA / "format_4.gputree")
+    save(made, DATA / "format_5.gputree")
     table = [",".join(map(repr, row)) for row in predictions(made).tolist()]
-    (DATA / "format_4.csv").write_text("\n".join([",".join(made.classes_), *table]) + "\n")
+    (DATA / "format_5.csv").write_text("\n".join([",".join(made.classes_), *table]) + "\n")

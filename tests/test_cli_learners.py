@@ -27,8 +27,12 @@ from gputree import (
     RuleSet,
 )
 from gputree.cli import main
+from gputree.pruning import ChiSquare as PruneByChiSquare
+from gputree.pruning import Collapse, ErrorBased, ReducedError, RiskBound
 from gputree.readers.learner import FAMILIES, LEARNERS, family_of
+from gputree.readers.rules import KNOWN
 from gputree.report import parameter_help
+from gputree.stopping import ChiSquare, CrossValidated, MaxDepth, MaxNodes, NoGain
 
 FIVE = ["--n-estimators", "5"]
 EXPECTED: dict[str, tuple[list[str], Any]] = {
@@ -178,9 +182,10 @@ def test_the_help_of_a_learner_tells_its_parameters(family: str, capsys: pytest.
         kind = text.split(", default=")[0]
         assert kind, name  # what others' docstrings say where its own refers to them
         assert text.rstrip()[-1] in ".:)", name
-        assert (f"--{name.replace('_', '-')} VALUE" in out) == (name != "verbose")
+        metavar = "RULE" if name in ("stopping", "pruning") else "VALUE"
+        assert (f"--{name.replace('_', '-')} {metavar}" in out) == (name != "verbose")
     others = {name for kind in LEARNERS.values() for name in kind().get_params(deep=False)} - own
-    assert not any(f"--{name.replace('_', '-')} VALUE" in out for name in others)
+    assert not any(f"--{name.replace('_', '-')} {v}" in out for name in others for v in ("VALUE", "RULE"))
 
 
 @pytest.mark.parametrize(
@@ -236,3 +241,78 @@ def test_the_target_of_a_learner_that_has_one_is_asked_for(capsys: pytest.Captur
     table()
     message = "the following arguments are required: --target"
     assert message in fails(capsys, "fit", "t.csv", "--learner", "mdl")
+
+
+# Rules as parameters.
+
+
+@pytest.mark.parametrize(
+    ("options", "model"),
+    [
+        ("--stopping max-depth:depth=3", DecisionTreeClassifier(stopping=MaxDepth(3))),
+        (
+            "--stopping MaxDepth:depth=4 chi-square:alpha=0.2 no_gain",
+            DecisionTreeClassifier(stopping=MaxDepth(4) | ChiSquare(0.2) | NoGain()),
+        ),
+        ("--stopping none --pruning none", DecisionTreeClassifier()),
+        ("--pruning error-based:cf=0.1,raising=false", DecisionTreeClassifier(pruning=ErrorBased(0.1, raising=False))),
+        ("--pruning error-based:limit=c45", DecisionTreeClassifier(pruning=ErrorBased(limit="c45"))),
+        ("--pruning risk-bound:n-tests=none", DecisionTreeClassifier(pruning=RiskBound())),
+        (
+            "--pruning reduced-error --validation-fraction 0.5",
+            DecisionTreeClassifier(pruning=ReducedError(), validation_fraction=0.5),
+        ),
+        ("--learner c45 --pruning reduced_error", C45Classifier(pruning="reduced_error")),
+        ("--learner c45 --pruning none", C45Classifier(pruning=None)),
+        ("--learner c45 --pruning chi-square", C45Classifier(pruning=PruneByChiSquare())),
+        ("--learner c45 --stopping max-nodes:nodes=9", C45Classifier(stopping=MaxNodes(9))),
+        ("--learner forest --n-estimators 3 --pruning collapse", RandomForestClassifier(3, pruning=Collapse())),
+        (
+            "--learner forest --n-estimators 3 --stopping max-depth:depth=2",
+            RandomForestClassifier(3, stopping=MaxDepth(2)),
+        ),
+        ("--learner mdl --stopping cross-validated:cv=3", MDLTreeClassifier(stopping=CrossValidated(3))),
+        ("--learner mdl --prune false --pruning collapse", MDLTreeClassifier(prune=False, pruning=Collapse())),
+    ],
+)
+def test_rules_on_the_command_line(options: str, model: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    X, y = table(classes=2)
+    out = run(capsys, "fit", "t.csv", "--target", "y", *options.split(), "-o", "m")
+    assert gputree.load("m").get_params() == model.get_params()
+    assert value(out, "fingerprint") == model.fit(X, y).fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--stopping depth", "--stopping depth is unknown; rules are chi-square, cross-validated, max-depth,"),
+        ("--stopping validation", "--stopping validation is unknown"),
+        ("--pruning error", "--pruning error is unknown; rules are collapse, error-based, reduced-error,"),
+        ("--pruning 3", "--pruning 3 is unknown"),
+        ("--stopping max-depth", "--stopping max-depth needs depth; write max-depth:depth=NUMBER"),
+        ("--pruning cost-complexity:penalty=nodes", "needs alpha; write cost-complexity:alpha=NUMBER,penalty=leaves"),
+        ("--pruning error-based:cf", "'cf' sets no parameter of the rule; write error-based:cf=0.25,limit=j48"),
+        ("--pruning error-based:alpha=2", "'alpha=2' sets no parameter of the rule; write error-based:cf=0.25"),
+        ("--pruning error-based:cf=2", "cf=2 must be a number above 0 and below 1"),
+        ("--stopping max-depth:depth=three", "depth='three' must be"),
+        ("--pruning collapse --ccp-alpha 0.1", "are two rules of pruning: leave one of them out"),
+        ("--learner forest --pruning reduced-error", "RandomForestClassifier cannot follow a rule: bags keep no rows"),
+        ("--learner forest --stopping cross-validated", "follows the rows of one tree; give rules that look at counts"),
+        ("--learner mdl --pruning collapse", "are two rules of pruning: give prune=False, or leave the other out"),
+        ("--learner c45-rules --pruning collapse", "--pruning is no parameter of C45Rules; leave it out"),
+    ],
+)
+def test_a_mistake_in_a_rule_is_explained(options: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    table()
+    assert message in fails(capsys, "fit", "t.csv", "--target", "y", *options.split())
+
+
+def test_the_help_lists_the_rules_of_a_learner(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each on a line of its own, with its defaults; of a learner that takes some."""
+    lines = run(capsys, "fit", "--help").splitlines()
+    for name, known in KNOWN.items():
+        first = next(i for i, text in enumerate(lines) if text.startswith(f"  --{name}, "))
+        own = [text.split()[0] for text in lines[first + 1 : first + 40] if text.startswith("    ") and text[4] != " "]
+        assert own[: len(known)] == list(known)
+    assert any(text.split() == ["error-based", "cf=0.25", "limit=j48", "raising=true"] for text in lines)
+    assert "rules:" not in run(capsys, "fit", "--learner", "isolation-forest", "--help")

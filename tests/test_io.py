@@ -96,7 +96,7 @@ def test_a_copy_can_be_fitted_again(name: str, tmp_path: Path) -> None:
 def test_the_state_is_arrays_and_plain_values() -> None:
     """No backend, no handle of a device: the device is a parameter, and what fit_info_ tells."""
     plain = {"builtins", "numpy", "gputree.core.schema", "gputree.core.target", "gputree.learners.bagging"}
-    plain |= {"gputree.learners.stopped", "gputree.stopping.evidence"}
+    plain |= {"gputree.learners.stopped", "gputree.stopping.evidence", "gputree.engine.pruning.rules"}
     for name in MODELS:
         model = made(name)[0]
         state = model.__getstate__()

@@ -45,7 +45,7 @@ def test_there_is_a_file_and_a_step_for_every_format() -> None:
     files = sorted(path.name for path in DATA.glob("format_*.gputree"))
     assert files == [f"format_{number}.gputree" for number in range(1, FORMAT + 1)]
     assert sorted(upgrade.STEPS) == list(range(1, FORMAT))
-    assert re.findall(r"^\| (\d+) \|", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE) == ["1", "2", "3", "4"]
+    assert re.findall(r"^\| (\d+) \|", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE) == list("12345")
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -83,6 +83,19 @@ def test_a_file_of_format_1_can_be_fitted_again() -> None:
     model = load(DATA / "format_1.gputree")
     X, y = penguins()
     assert_array_equal(model.fit(X, y).predict_proba(X), expected(1)[: len(X)])
+
+
+def test_what_format_4_did_not_know() -> None:
+    """Trees inside bags get the parameters of their class too."""
+    model = load(DATA / "format_4.gputree")
+    assert (model.pruning, model.validation_fraction) == (None, 1 / 3)
+    header, _ = parts(DATA / "format_4.gputree")
+    assert not {"pruning", "validation_fraction"} & set(header["parameters"])
+    tree = {name: header[name] for name in ("estimator", "parameters")}
+    bags = {"estimator": "BaggingTreeClassifier", "parameters": {"estimator": tree, "voting": "soft"}}
+    upgraded, _ = upgrade.from_4(bags, {})
+    given = upgraded["parameters"]["estimator"]["parameters"]
+    assert set(given) == set(gputree.DecisionTreeClassifier().get_params())
 
 
 @pytest.mark.parametrize(
@@ -131,7 +144,7 @@ def test_a_newer_format_names_the_version_that_wrote_it(number: int, mapped: boo
     new = {"format": number, "gputree": "7.8.9", "fingerprint": "of another kind", "more": header}
     write(tmp_path / "new", new, arrays, repair=False)
     with pytest.raises(
-        ValueError, match=r"it has format .*, written by gputree '7\.8\.9'; update gputree, which reads up to 4"
+        ValueError, match=r"it has format .*, written by gputree '7\.8\.9'; update gputree, which reads up to 5"
     ):
         load(tmp_path / "new", mmap=mapped)
 

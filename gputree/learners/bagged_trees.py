@@ -11,16 +11,15 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.protocol import Backend
-from gputree.core.bags import Bags, multiplicities
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
 from gputree.core.packed import Meaning
 from gputree.core.schema import Cuts, Schema
 from gputree.core.target import Layout
+from gputree.engine.pruning import Rule
 from gputree.engine.recipe import Recipe
 from gputree.learners.forest import TREE_ATTRIBUTES, BaseForest, handed_down
 from gputree.learners.grower import Prepared, Rows
-from gputree.learners.held_out import dense
 from gputree.learners.parameters import count_features
 
 OWN = (  # what the forest decides, and no tree
@@ -66,6 +65,21 @@ class BaggedTrees(BaseForest):
     def criterion(self) -> str:
         """That of the trees."""
         return str(self.estimator_.criterion)
+
+    @property
+    def stopping(self) -> Any:
+        """That of the trees."""
+        return self.estimator_.stopping
+
+    def _pruner(self) -> Rule | None:
+        """That of the trees."""
+        rule: Rule | None = self.estimator_._pruner()
+        return rule
+
+    @property
+    def _asks_rows(self) -> bool:
+        """As the trees."""
+        return bool(self.estimator_._asks_rows)
 
     @property
     def monotonic_cst(self) -> Any:
@@ -130,22 +144,12 @@ class BaggedTrees(BaseForest):
         """Every tree as a fit of its rows alone leaves it."""
         model, done = self._learner(), []
         for i, t in enumerate(trees):
-            tree, own, codes = forest.tree(i), ready, cuts
-            if model._asks_rows and self.bagging_ is not None:
-                own = replace(ready, rows=self._rows_of(ready, t))
+            tree, own, codes = forest.tree(i), self._alone(ready, t), cuts
+            if own is not ready:
                 tested = set(tree.feature.tolist())
                 codes = tuple(c.among(own.rows.X[:, f]) if f in tested else c for f, c in enumerate(cuts))
             done.append(model._pruned(model._shaped(tree, own, codes), own))
         return joined(done)
-
-    def _rows_of(self, ready: Prepared, t: int) -> Rows:
-        """The rows of the bag of one tree, with their repeats as weights."""
-        rows, weights = ready.rows, ready.rows.target.weights
-        times = multiplicities(Bags(1, t, self.seed_, ready.recipe.sampler.draws), 0, rows.n_rows)
-        drawn = np.flatnonzero(times)
-        units = times[drawn] if weights.units is None else times[drawn] * weights.units[drawn]
-        target = replace(rows.target.take(drawn), weights=replace(weights, units=units))
-        return Rows(dense(rows.X, drawn), target, drawn.size, rows.total_weight)
 
     # -- what the tree says of rows
 

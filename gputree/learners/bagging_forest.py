@@ -23,8 +23,8 @@ class BaggingTreeClassifier(BaggedTrees, ForestClassifier):
     ----------
     estimator : classification tree of this library, optional
         A tree that is not fitted, such as ``C45Classifier()``; by default `DecisionTreeClassifier`. Its ``device``,
-        ``verbose`` and ``random_state`` do not count. Not with ``stopping``, ``class_weight``, pruning by rows that are
-        kept back, or leaves that have no answer.
+        ``verbose`` and ``random_state`` do not count. Not with ``class_weight``, rules of stopping that look at rows,
+        rules of pruning that ask for others, or leaves that have no answer.
     n_estimators : int, default=10
         Trees.
     max_features : int, float, "sqrt", "log2" or None, default=None
@@ -124,7 +124,8 @@ class BaggingTreeRegressor(BaggedTrees, ForestRegressor):
     ----------
     estimator : regression tree of this library, optional
         A tree that is not fitted, such as ``ExtraTreeRegressor()``; by default `DecisionTreeRegressor`. Its
-        ``device``, ``verbose`` and ``random_state`` do not count. Not with ``stopping``.
+        ``device``, ``verbose`` and ``random_state`` do not count. Not with rules of stopping that look at rows, or
+        rules of pruning that ask for others.
     n_estimators : int, default=10
         Trees.
     max_features : int, float, "sqrt", "log2" or None, default=None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,26 +14,26 @@ from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends.arrays import in_kind
+from gputree.backends.arrays import in_kind, to_host
+from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.target import Layout
-from gputree.engine.pruning import cost_complexity_path
-from gputree.learners.grower import Grower, Prepared
-from gputree.learners.held_out import dense
+from gputree.engine.pruning import Cases, Needs, cost_complexity_path
+from gputree.learners.grower import Prepared, Rows
+from gputree.learners.growth import StoppedGrower
+from gputree.learners.held_out import dense, held_out, of_size_one, why_not_in_bags
 from gputree.learners.looks import Looks
 from gputree.learners.progress import reporter
-from gputree.learners.stopped import Fit, reasons, stopped, words
 from gputree.learners.view import TreeView, importances, paths
 
 
-class BaseTree(Looks, Grower):
+class BaseTree(Looks, StoppedGrower):
     """What classification and regression trees share."""
 
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
     _saved: ClassVar[tuple[str, ...]] = ("_stop_codes", "_stop_words")
-    stopping: Any = None  # a rule, where a class has that parameter
-    _stop_codes: NDArray[np.uint8]
-    _stop_words: list[str]
+    _one_tree: ClassVar[bool] = True
+    validation_fraction: float = 1 / 3  # where a class has no such parameter
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the tree.
@@ -72,9 +71,8 @@ class BaseTree(Looks, Grower):
             grown = self._grown(ready, seed, watch)
             kept = self._pruned(grown, ready)
             self._keep(kept, target)
-            if self.stopping is not None:
-                self._stop_codes = reasons(self.stopping, ready.recipe, target.layout, grown, kept)
-                self._stop_words = words(self.stopping)
+            self._begin_reasons()
+            self._add_reasons(ready.recipe, target.layout, grown, kept)
 
         ready = self._finish(ready, work)
         self.fit_info_ = self._fit_info(begin, ready)
@@ -82,7 +80,7 @@ class BaseTree(Looks, Grower):
 
     def _unpruned(self) -> Self:
         """The same estimator, not fitted, that does not prune."""
-        return clone(self).set_params(ccp_alpha=0.0)  # type: ignore[no-any-return]
+        return clone(self).set_params(ccp_alpha=0.0, pruning=None)  # type: ignore[no-any-return]
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Bunch:
         """Effective alphas of minimal cost-complexity pruning, and the impurity of the leaves after each step.
@@ -102,23 +100,25 @@ class BaseTree(Looks, Grower):
         path = cost_complexity_path(model.forest_, model.layout_.weight(model.forest_.stats.T))
         return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
 
-    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
-        """With a rule that may end growth, where there is one."""
-        ready = super()._prepare(X, y, sample_weight)
-        if self.stopping is None:
-            return ready
-        rows = ready.rows
-        read = partial(self._read_rows, n_outputs=rows.target.layout.n_outputs)
-        fit = Fit(dense(rows.X), rows.target, self._seed(), read)
-        return replace(ready, recipe=stopped(self.stopping, ready.recipe, fit))
+    def _rows(
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+    ) -> Rows:
+        """Those of positive weight, without those that are kept back where the rule of pruning asks for some."""
+        rule = self._pruner()
+        if rule is None or rule.needs is not Needs.VALIDATION:
+            return super()._rows(X, labels, weight, criterion)
+        X, every = to_host(X), np.ones(labels.shape[0])
+        classes = labels[:, 0] if labels.dtype.kind == "i" else np.zeros(labels.shape[0], np.intp)
+        out = held_out(classes, every if weight is None else weight, self.validation_fraction, self._seed())
+        held = Cases(dense(X, out), labels[out].T, (every if weight is None else weight)[out])
+        rows = super()._rows(X[~out], labels[~out], None if weight is None else weight[~out], criterion)
+        return replace(rows, held=of_size_one(held))
 
     def _why_alone(self) -> str:
         """Why such trees cannot be those of a forest, and what to do; empty if they can."""
-        if self.stopping is not None:
-            return "rules of stopping follow the rows of one tree: leave them out"
         if getattr(self, "class_weight", None) is not None:
             return "class_weight is the forest's, which draws rows by it: give it there"
-        return ""
+        return why_not_in_bags(self._pruner(), self.stopping)
 
     def _ends(self, forest: Forest, layout: Layout) -> NDArray[np.float64]:
         """What rows that end in a node are told, f8 (N, O)."""
@@ -163,14 +163,6 @@ class BaseTree(Looks, Grower):
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: everything but the view, which is made anew."""
         return {name: value for name, value in super().__getstate__().items() if name != "_view"}
-
-    @property
-    def stop_reason_(self) -> NDArray[np.str_]:
-        """Why every node of a tree with ``stopping`` is a leaf, str (n_nodes,); empty for those that are none."""
-        check_is_fitted(self, "forest_")
-        if "_stop_codes" not in vars(self):
-            raise AttributeError("stop_reason_ is there where stopping= is given; see gputree.stopping")
-        return np.array(self._stop_words)[self._stop_codes]
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:

@@ -19,16 +19,15 @@ from gputree.core.forest import Forest, Test
 from gputree.core.schema import Cuts, Kind, Schema
 from gputree.core.splits import MULTIWAY, ONE_AGAINST_REST, THRESHOLD, CutRule, Gate, Limits, Missing, Search, Stop
 from gputree.core.target import refined
-from gputree.engine.pruning import Cases, Collapse, ErrorBased, Fitted, Needs, ReducedError, Rule
+from gputree.engine.pruning import Collapse, ErrorBased, ReducedError, Rule
 from gputree.engine.recipe import Recipe
 from gputree.learners.grower import Prepared, Rows
-from gputree.learners.held_out import cases_of, dense, held_out
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.tasks import ClassifierTree
 
 TAKEN = (  # parameters that are those of other trees
     *("categorical_features", "categories", "categorical_split", "stopping", "max_depth", "max_bins"),
-    *("random_state", "device", "verbose"),
+    *("validation_fraction", "random_state", "device", "verbose"),
 )
 
 
@@ -146,12 +145,11 @@ class C45Classifier(ClassifierTree):
         "confidence": [Interval(Real, 0.0, 1.0, closed="neither")],
         "subtree_raising": ["boolean"],
         "collapse": ["boolean"],
-        "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither")],
         "constants": [StrOptions(set(CONSTANTS))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "unknown": [StrOptions({"spread", "error"})],
     }
-    _asks_rows: ClassVar[bool] = True
+    _asks_rows = True
     splitter: ClassVar[str] = "best"
     monotonic_cst = None
 
@@ -207,18 +205,6 @@ class C45Classifier(ClassifierTree):
             raise ValueError(f"y has {labels.shape[1]} columns, and C4.5 takes one: fit a tree for each of them")
         return labels
 
-    def _rows(
-        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
-    ) -> Rows:
-        """Leave out the rows of weight 0, and those for validation."""
-        rule, held = self._rule(), None
-        if rule is not None and rule.needs is Needs.VALIDATION:
-            weight = np.ones(labels.shape[0]) if weight is None else weight
-            out = held_out(labels[:, 0], weight, self.validation_fraction, self._seed())
-            held = Cases(dense(X, out), labels[out].T, weight[out])
-            weight = np.where(out, 0.0, weight)
-        return replace(super()._rows(X, labels, weight, criterion), held=held)
-
     def _weighed(self, rows: Rows) -> Rows:
         """Weights that can be parted, where a value is missing."""
         if not any_missing(rows.X):
@@ -263,14 +249,7 @@ class C45Classifier(ClassifierTree):
         """The same, as it is grown."""
         return clone(self).set_params(pruning=None, collapse=False)  # type: ignore[no-any-return]
 
-    def _why_alone(self) -> str:
-        """Rows that are kept back would be others for every bag."""
-        rule = self._rule()
-        if rule is not None and rule.needs is Needs.VALIDATION:
-            return "bags keep no rows back to prune by: give pruning='error', or a rule that needs none"
-        return super()._why_alone()
-
-    def _rule(self) -> Rule | None:
+    def _pruner(self) -> Rule | None:
         """How the tree is pruned."""
         if self.pruning == "error":
             limit = "c45" if self.constants == "c4.5" else "j48"
@@ -278,15 +257,10 @@ class C45Classifier(ClassifierTree):
         return ReducedError() if self.pruning == "reduced_error" else self.pruning
 
     def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
-        """The tree without what the rules cut."""
-        rows, rule = ready.rows, self._rule()
-        target = rows.target
-        fitted = Fitted(forest, target.layout, target.weights.unit, ready.recipe.search.criterion)
+        """What the rules leave."""
         if self.collapse:
-            fitted = replace(fitted, forest=Collapse()(fitted))
-        if rule is None:
-            return fitted.forest
-        return rule(fitted, cases_of(rows) if rule.needs is Needs.FIT else rows.held)
+            forest = Collapse()(self._fitted(forest, ready.rows.target))
+        return super()._pruned(forest, ready)
 
     def __sklearn_tags__(self) -> Any:
         """One output."""

@@ -54,6 +54,8 @@ class ExtraTreeClassifier(ClassifierTree):
         class_weight: Any = None,
         stopping: Any = None,
         ccp_alpha: float = 0.0,
+        pruning: Any = None,
+        validation_fraction: float = 1 / 3,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
         categories: dict[Any, Any] | None = None,
@@ -76,6 +78,8 @@ class ExtraTreeClassifier(ClassifierTree):
         self.class_weight = class_weight
         self.stopping = stopping
         self.ccp_alpha = ccp_alpha
+        self.pruning = pruning
+        self.validation_fraction = validation_fraction
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
         self.categories = categories
@@ -129,6 +133,8 @@ class ExtraTreeRegressor(RegressorTree):
         min_impurity_decrease: float = 0.0,
         stopping: Any = None,
         ccp_alpha: float = 0.0,
+        pruning: Any = None,
+        validation_fraction: float = 1 / 3,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
         categories: dict[Any, Any] | None = None,
@@ -150,6 +156,8 @@ class ExtraTreeRegressor(RegressorTree):
         self.min_impurity_decrease = min_impurity_decrease
         self.stopping = stopping
         self.ccp_alpha = ccp_alpha
+        self.pruning = pruning
+        self.validation_fraction = validation_fraction
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
         self.categories = categories

@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,8 +30,10 @@ from gputree.engine.recipe import Recipe
 from gputree.engine.sampling import FeatureDraws
 from gputree.learners.bagging import Bagging, draws_of_a_bag, listed
 from gputree.learners.callbacks import CallbackSupportMixin, begin_fit, begin_trees, end_fit, end_trees, with_callbacks
-from gputree.learners.forest_looks import ForestLooks
-from gputree.learners.grower import Grower, Prepared, Rows
+from gputree.learners.forest_looks import ForestLooks, Trees
+from gputree.learners.grower import Prepared, Rows
+from gputree.learners.growth import StoppedGrower
+from gputree.learners.held_out import of_a_bag
 from gputree.learners.out_of_bag import CHECK, OutOfBag
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.progress import reporter
@@ -68,32 +70,12 @@ def handed_down(giver: Any, taker: Any, names: Iterable[str]) -> Any:
     return taker
 
 
-class Trees(Sequence[Any]):
-    """The trees of a forest as estimators, made when they are asked for."""
-
-    def __init__(self, forest: BaseForest) -> None:
-        self._forest = forest
-
-    def __len__(self) -> int:
-        return int(self._forest.forest_.roots.size)
-
-    @overload
-    def __getitem__(self, i: int) -> Any: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[Any]: ...
-    def __getitem__(self, i: int | slice) -> Any:
-        if isinstance(i, slice):
-            return [self[t] for t in range(*i.indices(len(self)))]
-        if not -len(self) <= i < len(self):
-            raise IndexError(f"tree {i} does not exist; there are {len(self)}")
-        return self._forest._tree(i % len(self))
-
-
-class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
+class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
     """Many trees on drawn rows, with features drawn in every node."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = FOREST_CONSTRAINTS
     _saved: ClassVar[tuple[str, ...]] = (
+        *("_stop_codes", "_stop_words"),
         *("seed_", "n_rows_", "bagging_"),
         *("oob_score_", "oob_errors_", "oob_decision_function_", "oob_prediction_"),
     )
@@ -157,7 +139,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
                 f"n_estimators={self.n_estimators} must be larger or equal to the {self.forest_.roots.size} trees "
                 "that are there when warm_start==True"
             )
-        return {name: value for name, value in self.__dict__.items() if name.endswith("_")}
+        return {name: value for name, value in self.__dict__.items() if name.endswith("_") or name in self._saved}
 
     def _check_same(self, before: dict[str, Any], ready: Prepared) -> None:
         """A warm start adds trees of the same table: what the old ones were made of must be there."""
@@ -168,6 +150,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
             "kind of y or weights": (before["layout_"], target.layout),
             "unit of the weights": (before["weight_unit_"], target.weights.unit),
             "rows or draws": (listed(before["bagging_"]), listed(self.bagging_)),
+            "rule of stopping": (before.get("_stop_words"), self._stop_texts()),
             "seed": (before["seed_"], self._seed() if self._fixed_seed() else before["seed_"]),
         }
         changed = [name for name, (old, new) in pairs.items() if old != new]
@@ -233,6 +216,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
 
     def _grown_on(self, ready: Prepared, watch: Watch | None, old: Forest | None, estimates: OutOfBag | None) -> Forest:
         """Encode, and grow the trees that are not there yet, some together."""
+        self._begin_reasons(old)
         have, parts = (0, []) if old is None else (int(old.roots.size), [old])
         if old is not None and have == self.n_estimators:
             warnings.warn("Warm-start fitting without increasing n_estimators does not fit new trees.", stacklevel=5)
@@ -258,13 +242,24 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
 
         def grown(trees: range) -> Forest:
             own = replace(recipe, sampler=replace(recipe.sampler, first=trees[0], n_trees=len(trees)))
-            return self._finished(grow(backend, codes, target, own, self.seed_, watch), trees, ready, cuts)
+            forest = grow(backend, codes, target, own, self.seed_, watch)
+            kept = self._finished(forest, trees, ready, cuts)
+            self._add_reasons(own, target.layout, forest, kept)
+            return kept
 
         return grown
 
     def _finished(self, forest: Forest, trees: range, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
-        """Trees of these numbers as they are kept."""
-        return self._pruned(forest, ready)
+        """Trees of these numbers as they are kept: each as a fit of its rows alone prunes it."""
+        if self._pruner() is None:
+            return forest
+        return joined([self._pruned(forest.tree(i), self._alone(ready, t)) for i, t in enumerate(trees)])
+
+    def _alone(self, ready: Prepared, t: int) -> Prepared:
+        """The same with the rows of one tree, where such trees ask for them."""
+        if self.bagging_ is None or not self._asks_rows:
+            return ready
+        return replace(ready, rows=of_a_bag(ready.rows, Bags(1, t, self.seed_, ready.recipe.sampler.draws)))
 
     def _together(self, ready: Prepared) -> int:
         """Trees that are grown together, so that they fit caches, or a device, which lists all rows for each."""
@@ -312,6 +307,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, Grower):
         """Tree t as an estimator."""
         model = handed_down(self, self._unfitted(), TREE_ATTRIBUTES)
         model.forest_ = self.forest_.tree(t).lock()
+        self._tell_reasons(model, t)
         return model
 
     @property

@@ -1,4 +1,4 @@
-"""Methods of forests that explain: importances without bias, permutation importances, proximities.
+"""Trees of forests as estimators, and methods that explain: importances without bias and by permutation, proximities.
 
 May import everything below.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,27 @@ from sklearn.utils.validation import check_is_fitted
 from gputree.core.target import Target
 from gputree.learners.forest_uses import membership, proximities, shuffled, shuffles, unbiased_importances
 from gputree.learners.held_out import dense
+
+
+class Trees(Sequence[Any]):
+    """The trees of a forest as estimators, made when they are asked for."""
+
+    def __init__(self, forest: Any) -> None:
+        self._forest = forest
+
+    def __len__(self) -> int:
+        return int(self._forest.forest_.roots.size)
+
+    @overload
+    def __getitem__(self, i: int) -> Any: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[Any]: ...
+    def __getitem__(self, i: int | slice) -> Any:
+        if isinstance(i, slice):
+            return [self[t] for t in range(*i.indices(len(self)))]
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"tree {i} does not exist; there are {len(self)}")
+        return self._forest._tree(i % len(self))
 
 
 class FeatureLooks:

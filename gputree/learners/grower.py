@@ -23,16 +23,17 @@ from gputree.backends.arrays import device_number, on_device, to_host
 from gputree.backends.oracle import dense
 from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError, heard
 from gputree.core.criteria import CRITERIA, Criterion
-from gputree.core.forest import Forest, joined
+from gputree.core.forest import Forest
 from gputree.core.packed import Meaning, pack, unpack
 from gputree.core.routes import branch_shares, steered
 from gputree.core.schema import ALL_CODES, Cuts, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Stop
-from gputree.core.target import Target
+from gputree.core.target import Layout, Target
 from gputree.engine.grow import Watch, grow
-from gputree.engine.pruning import Cases, prune
+from gputree.engine.pruning import Cases, CostComplexity, Fitted, Needs, Rule
 from gputree.engine.recipe import TABLE_BYTES, Order, Recipe
 from gputree.engine.sampling import Sampler
+from gputree.learners.held_out import check_rule, check_rule_parameters, wanted_cases
 from gputree.learners.inputs import read_fit, read_predict, stays_on_device
 from gputree.learners.labels import known_columns
 from gputree.learners.parameters import (
@@ -98,10 +99,12 @@ class Grower(BaseEstimator):
     """From a table and parameters to a forest; trees and forests say what they make of it."""
 
     _criteria: ClassVar[tuple[str, ...]]
+    pruning: Any = None  # a rule, where a class has that parameter
+    ccp_alpha: float = 0.0  # likewise
     n_jobs: int | None = None  # threads, where a class has no such parameter
     _saved: ClassVar[tuple[str, ...]] = ()  # what a model file keeps of a fit beside the trees, where there is any
+    _one_tree: ClassVar[bool] = False  # which rules may keep rows back from, and follow the rows of
     _integers_are_names: ClassVar[bool] = False  # whether a column of integers holds categories
-    _asks_rows: ClassVar[bool] = False  # whether a grown tree is finished by the rows of its fit
     _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
 
     def _fit_info(self, begin: float, ready: Prepared) -> FitInfo:
@@ -127,6 +130,7 @@ class Grower(BaseEstimator):
         weight = self._weights(labels, sample_weight, matrix.shape[0])
         criterion = CRITERIA[self.criterion]
         rows = self._weighed(self._rows(matrix, labels, weight, criterion))
+        check_rule(self._pruner(), rows.target.layout, self)
         recipe = self._recipe(criterion, rows, self.schema_)
         backend = choose(self.device, self._cells(rows), near(rows.X), self.n_jobs)
         return Prepared(backend, recipe, rows)
@@ -170,13 +174,24 @@ class Grower(BaseEstimator):
         cuts = self._edges(backend, replace(rows, X=X), self.schema_)
         return backend.encode(X, cuts), cuts
 
+    @property
+    def _asks_rows(self) -> bool:
+        """Whether a grown tree is finished by the rows of its fit."""
+        rule = self._pruner()
+        return rule is not None and rule.needs is Needs.FIT
+
+    def _pruner(self) -> Rule | None:
+        """The rule that trees are pruned by; ``ccp_alpha`` stands for one."""
+        return CostComplexity(float(self.ccp_alpha)) if self.ccp_alpha > 0.0 else self.pruning
+
+    def _fitted(self, forest: Forest, target: Target) -> Fitted:
+        """What rules read of grown trees."""
+        return Fitted(forest, target.layout, target.weights.unit, self._shown(target.layout))
+
     def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
-        """Every tree without what minimal cost-complexity pruning finds too weak."""
-        if self.ccp_alpha <= 0.0:
-            return forest
-        layout = ready.rows.target.layout
-        trees = (forest.tree(t) for t in range(forest.roots.size))
-        return joined([prune(tree, layout.weight(tree.stats.T), self.ccp_alpha) for tree in trees])
+        """What the rule of pruning leaves; one tree, where it asks for rows."""
+        rule = self._pruner()
+        return forest if rule is None else rule(self._fitted(forest, ready.rows.target), wanted_cases(rule, ready.rows))
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""
@@ -188,6 +203,7 @@ class Grower(BaseEstimator):
                 f"criterion={self.criterion!r} must be one of {', '.join(map(repr, self._criteria))}{hint}"
             )
         self._validate_params()
+        check_rule_parameters(self)
 
     @abstractmethod
     def _read_target(self, y: Any, n_rows: int) -> NDArray[Any]:
@@ -329,9 +345,13 @@ class Grower(BaseEstimator):
         check_is_fitted(self, "forest_")
         return self.forest_.fingerprint()
 
+    def _shown(self, layout: Layout) -> Criterion:
+        """The criterion whose impurities nodes have."""
+        return CRITERIA[self.criterion]
+
     def _meaning(self) -> Meaning:
         """What the arrays of the forest mean."""
-        return Meaning(self.layout_, self.schema_, CRITERIA[self.criterion])
+        return Meaning(self.layout_, self.schema_, self._shown(self.layout_))
 
     def __getstate__(self) -> dict[str, Any]:
         """What pickle and copies keep: of the forest only what the rest of it does not give."""

@@ -1,17 +1,23 @@
-"""Rows that a tree is pruned by: those of the fit, or some that are kept back. May import everything below."""
+"""Rows that a tree is pruned by: those of its fit, or some that are kept back. May import everything below."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.arrays import to_host
+from gputree.core.bags import Bags, multiplicities
 from gputree.core.keys import Stream, draw
 from gputree.core.routes import Parts
-from gputree.engine.pruning import Cases
-from gputree.learners.grower import Rows
+from gputree.core.target import Layout
+from gputree.engine.pruning import Cases, Needs, Rule
+
+if TYPE_CHECKING:
+    from gputree.learners.grower import Rows
 
 
 def dense(X: Any, which: NDArray[Any] | slice = slice(None)) -> NDArray[Any]:
@@ -21,14 +27,78 @@ def dense(X: Any, which: NDArray[Any] | slice = slice(None)) -> NDArray[Any]:
     return some
 
 
+def check_rule(rule: Rule | None, layout: Layout, model: Any) -> None:
+    """Refuse a rule of pruning that is not for what a model is fitted to."""
+    if rule is None:
+        return
+    if rule.of_classes and not (layout.counts and layout.n_outputs == 1):
+        raise ValueError(
+            f"{rule!r} counts errors of one output of classes, and {type(model).__name__} has numbers or several "
+            "outputs; give ReducedError() or CostComplexity(alpha)"
+        )
+    if rule.raises and getattr(model, "monotonic_cst", None) is not None:
+        raise ValueError(
+            "a branch in the place of its test would undo monotonic_cst: give a rule that only cuts, such as "
+            "ErrorBased(raising=False)"
+        )
+
+
+def check_rule_parameters(model: Any) -> None:
+    """Refuse parameters that ask for two rules of pruning, and rules that no fit of a forest can follow."""
+    if model.pruning is not None and model.ccp_alpha > 0.0:
+        raise ValueError(
+            f"pruning={model.pruning!r} and ccp_alpha={model.ccp_alpha!r} are two rules of pruning: leave one of them "
+            "out; ccp_alpha=alpha is pruning=CostComplexity(alpha)"
+        )
+    reason = "" if model._one_tree else why_not_in_bags(model._pruner(), model.stopping)
+    if reason:
+        raise ValueError(f"{type(model).__name__} cannot follow a rule: {reason}")
+
+
+def why_not_in_bags(pruner: Rule | None, stopping: Any) -> str:
+    """Why trees with these rules cannot be those of a forest, and what to do; empty if they can."""
+    if stopping is not None and stopping.follows_rows:
+        return (
+            f"stopping={stopping!r} follows the rows of one tree; give rules that look at counts alone, such as "
+            "MaxDepth, ChiSquare or SavesBits"
+        )
+    if pruner is None or pruner.needs is not Needs.VALIDATION:
+        return ""
+    return (
+        "bags keep no rows back to prune by; prune the fitted forest by rows of its own, "
+        f"gputree.pruning.prune(forest, {pruner!r}, X, y), or give a rule that needs none"
+    )
+
+
+def wanted_cases(rule: Rule, rows: Rows) -> Cases | None:
+    """The rows of the fit of one tree, or those kept back, as a rule asks for them."""
+    return cases_of(rows) if rule.needs is Needs.FIT else rows.held
+
+
 def cases_of(rows: Rows) -> Cases:
     """The rows of the fit of one tree, with their whole weights in its root."""
     target = rows.target
-    assert target.labels is not None
+    y = target.labels if target.sums is None else target.sums.y
+    assert y is not None
     units = np.ones(rows.n_rows, np.int64) if target.weights.units is None else target.weights.units
     start = Parts(np.arange(rows.n_rows), np.zeros(rows.n_rows, np.intp), units)
     weight = (units * target.weights.unit).astype(np.float64)
-    return Cases(dense(rows.X), target.labels, weight, start)
+    return Cases(dense(rows.X), y, weight, start)
+
+
+def of_a_bag(rows: Rows, bag: Bags) -> Rows:
+    """The rows that the bag of one tree has drawn, with their repeats as weights."""
+    weights, times = rows.target.weights, multiplicities(bag, 0, rows.n_rows)
+    drawn = np.flatnonzero(times)
+    units = times[drawn] if weights.units is None else times[drawn] * weights.units[drawn]
+    target = replace(rows.target.take(drawn), weights=replace(weights, units=units))
+    return replace(rows, X=dense(rows.X, drawn), target=target, n_rows=drawn.size)
+
+
+def of_size_one(cases: Cases) -> Cases:
+    """The same rows with weights of at most 1: a common factor, a power of two, tells nothing."""
+    largest = float(cases.weight.max(initial=0.0))
+    return replace(cases, weight=np.ldexp(cases.weight, -math.frexp(largest)[1]))
 
 
 def held_out(labels: NDArray[Any], weight: NDArray[np.float64], fraction: float, seed: int) -> NDArray[np.bool_]:
@@ -37,7 +107,7 @@ def held_out(labels: NDArray[Any], weight: NDArray[np.float64], fraction: float,
     Parameters
     ----------
     labels : int array (n,)
-        Numbers of classes.
+        Numbers of classes; the same for all rows where there are none.
     weight : f8 array (n,)
     fraction : float in (0, 1)
     seed : int
@@ -61,7 +131,7 @@ def held_out(labels: NDArray[Any], weight: NDArray[np.float64], fraction: float,
     out[order] = rank < np.repeat(np.floor(fraction * count), count)
     if not out.any():
         raise ValueError(
-            f"validation_fraction={fraction!r} of the rows of each class are kept back to prune by, and the largest "
-            f"class has {count.max()}: give more rows, or another rule of pruning"
+            f"validation_fraction={fraction!r} of the rows of each class are kept back to prune by, of numbers of all "
+            f"rows, and of {count.max()} that is none: give more rows, or another rule of pruning"
         )
     return out

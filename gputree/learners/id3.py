@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from gputree.backends.arrays import in_kind, to_host
 from gputree.core.criteria import CRITERIA, Criterion, Entropy
 from gputree.core.forest import Forest, Test
-from gputree.core.packed import Meaning
 from gputree.core.schema import Cuts, Feature, Kind, Schema
 from gputree.core.splits import MULTIWAY, THRESHOLD, Limits, Search, Stop
 from gputree.core.summary import count_impurity
@@ -29,7 +28,10 @@ from gputree.learners.tasks import ClassifierTree
 
 TWO_VALUES = ("binary", "generate-tree")  # variants whose columns have two values
 FROM_PARENT = ("dtl", "learn-dt")  # variants that say what an empty branch predicts
-SHARED = ("max_depth", "stopping", "ccp_alpha", "categorical_features", "categories", "max_bins", "device", "verbose")
+SHARED = (
+    *("max_depth", "stopping", "ccp_alpha", "pruning", "validation_fraction", "categorical_features", "categories"),
+    *("max_bins", "device", "verbose"),
+)
 
 
 class ID3Classifier(ClassifierTree):
@@ -83,6 +85,8 @@ class ID3Classifier(ClassifierTree):
         What else ends growth: `gputree.stopping`.
     ccp_alpha : float, default=0.0
         Collapse what minimal cost-complexity pruning finds too weak; the historical learners do not prune.
+    pruning, validation_fraction : as in `DecisionTreeClassifier`
+        The same names, meanings and defaults; rows are kept back by a hash of the seed 0.
     categorical_features : "from_dtype", array-like of int, str or bool, or None, default="from_dtype"
         Columns that hold names of values: by their type (integers too), by number or name, or by a mask; all others
         are real numbers then.
@@ -164,6 +168,8 @@ class ID3Classifier(ClassifierTree):
         max_depth: int | None = None,
         stopping: Any = None,
         ccp_alpha: float = 0.0,
+        pruning: Any = None,
+        validation_fraction: float = 1 / 3,
         categorical_features: ArrayLike | str | None = "from_dtype",
         categories: dict[Any, Any] | None = None,
         max_bins: int | str | None = "auto",
@@ -180,6 +186,8 @@ class ID3Classifier(ClassifierTree):
         self.max_depth = max_depth
         self.stopping = stopping
         self.ccp_alpha = ccp_alpha
+        self.pruning = pruning
+        self.validation_fraction = validation_fraction
         self.categorical_features = categorical_features
         self.categories = categories
         self.max_bins = max_bins
@@ -253,17 +261,13 @@ class ID3Classifier(ClassifierTree):
     def _shaped(self, forest: Forest, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
         """Entropies in their base."""
         layout = ready.rows.target.layout
-        return replace(forest, impurity=count_impurity(forest, layout, self._shown(layout.sizes[0])))
+        return replace(forest, impurity=count_impurity(forest, layout, self._shown(layout)))
 
-    def _shown(self, n_classes: int) -> Criterion:
-        """The criterion whose impurity the tree shows."""
+    def _shown(self, layout: Layout) -> Criterion:
+        """Entropies in their base."""
         criterion = CRITERIA[self.criterion]
-        base = max(2, n_classes) if self.base == "classes" else self.base
+        base = max(2, layout.sizes[0]) if self.base == "classes" else self.base
         return replace(criterion, base=float(base)) if isinstance(criterion, Entropy) else criterion
-
-    def _meaning(self) -> Meaning:
-        """What the arrays of the forest mean."""
-        return Meaning(self.layout_, self.schema_, self._shown(self.layout_.sizes[0]))
 
     def _read(self, X: Any, check_input: bool) -> Any:
         """X of a prediction, without missing values; an infinite number is no name of a value."""

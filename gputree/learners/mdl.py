@@ -27,8 +27,8 @@ from gputree.learners.stopped import numbers_left
 from gputree.learners.tasks import ClassifierTree
 
 SHARED = (
-    *("max_depth", "min_samples_split", "min_samples_leaf", "stopping", "categorical_features", "categories"),
-    *("unknown", "max_bins", "device", "verbose"),
+    *("max_depth", "min_samples_split", "min_samples_leaf", "stopping", "pruning", "validation_fraction"),
+    *("categorical_features", "categories", "unknown", "max_bins", "device", "verbose"),
 )
 
 
@@ -43,6 +43,9 @@ class MDLTreeClassifier(ClassifierTree):
     each, and are tested once on a path; a node that tests one of A columns pays log2 A bits, a cut among u candidates
     (missing values on either side of each, and missing against known, where a node has missing values) log2 u more.
 
+    Growth looks at one test at a time and is no search: where tests say something together and none of them alone, as
+    in "x2 if x1, else x3", a shorter message than that of the tree can exist.
+
     Parameters
     ----------
     code : {"quinlan-rivest", "wallace-patrick"}, default="quinlan-rivest"
@@ -56,7 +59,7 @@ class MDLTreeClassifier(ClassifierTree):
     numeric_cuts : {"all", "sqrt"}, default="all"
         "sqrt": of u cuts only sqrt(u), equally spaced, are tried and paid for.
     prune : bool, default=True
-        Whether the grown tree is pruned.
+        Whether the grown tree is pruned by the message.
     max_depth : int, optional
         Greatest depth of a leaf; the root has depth 0.
     min_samples_split : int or float, default=2
@@ -65,6 +68,8 @@ class MDLTreeClassifier(ClassifierTree):
         Least rows of a leaf, in the same way.
     stopping : Rule, optional
         What else ends growth; see `gputree.stopping`.
+    pruning, validation_fraction : as in `DecisionTreeClassifier`
+        Another rule than the message, with ``prune=False``; rows are kept back by a hash of the seed 0.
     categorical_features : "from_dtype", array-like of int, str or bool, or None, default="from_dtype"
         Columns that hold categories: by their type (category, Enum, dictionary, string, boolean), by number or name, or
         by a mask. None: none.
@@ -129,8 +134,7 @@ class MDLTreeClassifier(ClassifierTree):
     class_weight: ClassVar[None] = None
     min_weight_fraction_leaf: ClassVar[float] = 0.0
     min_impurity_decrease: ClassVar[float] = 0.0
-    ccp_alpha: ClassVar[float] = 0.0
-    _asks_rows: ClassVar[bool] = True
+    _asks_rows = True
     _saved: ClassVar[tuple[str, ...]] = (*ClassifierTree._saved, "_tests")
     _tests: NDArray[np.float64]  # (N,) of its column that each test was chosen among, 0 in leaves
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -154,6 +158,8 @@ class MDLTreeClassifier(ClassifierTree):
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
         stopping: Any = None,
+        pruning: Any = None,
+        validation_fraction: float = 1 / 3,
         categorical_features: ArrayLike | str | None = "from_dtype",
         categories: dict[Any, Any] | None = None,
         unknown: str = "majority",
@@ -170,6 +176,8 @@ class MDLTreeClassifier(ClassifierTree):
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
         self.stopping = stopping
+        self.pruning = pruning
+        self.validation_fraction = validation_fraction
         self.categorical_features = categorical_features
         self.categories = categories
         self.unknown = unknown
@@ -207,22 +215,34 @@ class MDLTreeClassifier(ClassifierTree):
         self._tests = self._rule().tests(forest, coded(cases_of(ready.rows), cuts))
         return forest
 
+    def _check_parameters(self) -> None:
+        """And one rule of pruning at most."""
+        super()._check_parameters()
+        if self.prune and self.pruning is not None:
+            raise ValueError(
+                f"pruning={self.pruning!r} and prune=True are two rules of pruning: give prune=False, or leave the "
+                "other out"
+            )
+
     def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
-        """From the tips up."""
-        if not self.prune:
-            return forest
+        """What the message leaves, or another rule."""
+        kept = self._shortened(forest, ready) if self.prune else super()._pruned(forest, ready)
+        tests = self._tests if kept is forest else numbers_left(self._tests, forest, kept)
+        del self._tests
+        if tests is not None:
+            self._tests = tests
+        return kept
+
+    def _shortened(self, forest: Forest, ready: Prepared) -> Forest:
+        """Pruned from the tips up, where the message does not become longer."""
         target, rule = ready.rows.target, self._rule()
         fitted = Fitted(forest, target.layout, target.weights.unit, ready.recipe.search.criterion)
         bits = rule.bits(fitted, self._tests, ready.rows.X.shape[1])
-        kept = prune_by_length(forest, bits, rule.lengths(fitted.unit))
-        tests = numbers_left(self._tests, forest, kept)
-        assert tests is not None
-        self._tests = tests
-        return kept
+        return prune_by_length(forest, bits, rule.lengths(fitted.unit))
 
     def _unpruned(self) -> Self:
         """The same without pruning."""
-        return clone(self).set_params(prune=False)  # type: ignore[no-any-return]
+        return clone(self).set_params(prune=False, pruning=None)  # type: ignore[no-any-return]
 
     def _read_target(self, y: Any, n_rows: int) -> Any:
         """One output."""

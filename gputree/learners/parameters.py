@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from gputree.core.criteria import Criterion
 from gputree.core.schema import MAX_CODES, Schema
+from gputree.engine.pruning import Rule as Pruner
 from gputree.learners.stopped import Rule
 
 TREE_CONSTRAINTS: dict[str, Any] = {
@@ -36,6 +37,8 @@ TREE_CONSTRAINTS: dict[str, Any] = {
     "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
     "stopping": [Rule, None],
     "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
+    "pruning": [Pruner, None],
+    "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither")],
     "monotonic_cst": ["array-like", None],
     "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
     "categories": [dict, None],

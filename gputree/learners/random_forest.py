@@ -28,6 +28,12 @@ class RandomForestClassifier(ForestClassifier):
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
         ``class_weight`` are the probabilities of the draws: "balanced" draws all classes equally often on average,
         "balanced_subsample" in every bag, the first classes once more where the draws cannot be parted.
+    stopping : Rule, optional
+        What else ends the growth of every tree: `gputree.stopping`, but for rules that look at rows. A rule sees the
+        best test of the features that were drawn in a node.
+    pruning : Rule, optional
+        How every tree is pruned: a rule of `gputree.pruning`. One that asks for the rows of the fit gets those of the
+        bag; one that asks for others is refused.
     oob_score : bool or callable, default=False
         Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
     oob_tol : float, optional
@@ -61,6 +67,8 @@ class RandomForestClassifier(ForestClassifier):
         With ``oob_score``: estimates, NaN where a row is in every bag, and the score over the others.
     oob_errors_ : float64 array (n_trees,)
         With ``oob_score`` or ``oob_tol``: error by number of trees, a share of the rows.
+    stop_reason_ : array of str (n_nodes,)
+        With ``stopping``: why each leaf is one, tree after tree.
     forest_ : Forest
         All fitted arrays.
 
@@ -101,7 +109,9 @@ class RandomForestClassifier(ForestClassifier):
         verbose: int = 0,
         warm_start: bool = False,
         class_weight: Any = None,
+        stopping: Any = None,
         ccp_alpha: float = 0.0,
+        pruning: Any = None,
         max_samples: Any = None,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
@@ -130,7 +140,9 @@ class RandomForestClassifier(ForestClassifier):
         self.verbose = verbose
         self.warm_start = warm_start
         self.class_weight = class_weight
+        self.stopping = stopping
         self.ccp_alpha = ccp_alpha
+        self.pruning = pruning
         self.max_samples = max_samples
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
@@ -159,6 +171,12 @@ class RandomForestRegressor(ForestRegressor):
     bootstrap : bool, default=True
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` holds
         the probabilities of the draws.
+    stopping : Rule, optional
+        What else ends the growth of every tree: `gputree.stopping`, but for rules that look at rows. A rule sees the
+        best test of the features that were drawn in a node.
+    pruning : Rule, optional
+        How every tree is pruned: a rule of `gputree.pruning`. One that asks for the rows of the fit gets those of the
+        bag; one that asks for others is refused.
     oob_score : bool or callable, default=False
         Estimate from the trees whose bags lack a row; a callable takes (y_true, y_pred).
     oob_tol : float, optional
@@ -189,6 +207,8 @@ class RandomForestRegressor(ForestRegressor):
         With ``oob_score``: estimates, NaN where a row is in every bag, and the score over the others.
     oob_errors_ : float64 array (n_trees,)
         With ``oob_score`` or ``oob_tol``: error by number of trees, mean squared over outputs.
+    stop_reason_ : array of str (n_nodes,)
+        With ``stopping``: why each leaf is one, tree after tree.
     forest_ : Forest
         All fitted arrays.
 
@@ -228,7 +248,9 @@ class RandomForestRegressor(ForestRegressor):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         warm_start: bool = False,
+        stopping: Any = None,
         ccp_alpha: float = 0.0,
+        pruning: Any = None,
         max_samples: float | None = None,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
@@ -255,7 +277,9 @@ class RandomForestRegressor(ForestRegressor):
         self.random_state = random_state
         self.verbose = verbose
         self.warm_start = warm_start
+        self.stopping = stopping
         self.ccp_alpha = ccp_alpha
+        self.pruning = pruning
         self.max_samples = max_samples
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features

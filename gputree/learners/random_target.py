@@ -40,7 +40,6 @@ class RandomTrees(BaseForest):
     criterion: ClassVar[str] = "squared_error"
     splitter: ClassVar[str] = "random"
     monotonic_cst: ClassVar[None] = None
-    ccp_alpha: ClassVar[float] = 0.0
     oob_score: ClassVar[bool] = False
     oob_tol: ClassVar[None] = None
     feature_draws: ClassVar[str] = "continue"

@@ -93,16 +93,19 @@ def grown_alike(models: Sequence[Any]) -> list[list[Any]]:
     for model in models:
         if type(model) in TOGETHER:
             model._check_parameters()
-        if runs and type(model) in TOGETHER and growth(model) == growth(runs[-1][0]):
+        if runs and grows_like(model, runs[-1][0]):
             runs[-1].append(model)
         else:
             runs.append([model])
     return runs
 
 
-def growth(model: Any) -> str:
-    """The parameters of a model but for that of pruning, as a hash."""
-    return str(joblib.hash((type(model), {name: v for name, v in model.get_params().items() if name != "ccp_alpha"})))
+def grows_like(model: Any, other: Any) -> bool:
+    """Whether two models are equal but for ``ccp_alpha``; a rule of pruning may be a function, which has no hash."""
+    if type(model) not in TOGETHER or type(other) is not type(model) or not model.pruning is other.pruning is None:
+        return False
+    given = ({name: v for name, v in own.get_params().items() if name != "ccp_alpha"} for own in (model, other))
+    return len(set(map(joblib.hash, given))) == 1
 
 
 def predicted(model: Any, X: Any, rows: Subset) -> NDArray[Any]:
@@ -135,7 +138,7 @@ class Joint:
         """
         if type(model) not in TOGETHER or getattr(model, "class_weight", None) is not None or on_device(X):
             return None
-        if model.stopping is not None:
+        if model.stopping is not None or model.pruning is not None:
             return None  # whose rules follow the rows of one tree
         if any_repeats(subsets) and (model.min_samples_leaf, model.min_samples_split) != (1, 2):
             return None  # these count copies of rows in a fit of its own

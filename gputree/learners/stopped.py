@@ -95,6 +95,11 @@ class Rule(ABC):
     def why(self) -> str:
         """What ``stop_reason_`` says of a leaf that this rule made."""
 
+    @property
+    def follows_rows(self) -> bool:
+        """Whether it looks at more than the tests that are proposed and their counts: at rows, of one tree alone."""
+        return True
+
     @abstractmethod
     def begin(self, fit: Fit) -> Check:
         """The check of one growth; raises ValueError where the rule does not fit the table."""
@@ -138,6 +143,11 @@ class AnyOf(Rule):
         """The rules, and those that they join in turn."""
         return tuple(part for rule in self.rules for part in rule.parts())
 
+    @property
+    def follows_rows(self) -> bool:
+        """Whether one of them does."""
+        return any(rule.follows_rows for rule in self.rules)
+
     def begin(self, fit: Fit) -> Check:
         """Ask all of them."""
         checks = [rule.begin(fit) for rule in self.rules]
@@ -160,6 +170,11 @@ class AllOf(Rule):
     def why(self) -> str:
         """All of its reasons."""
         return " and ".join(rule.why for rule in self.rules)
+
+    @property
+    def follows_rows(self) -> bool:
+        """Whether one of them does."""
+        return any(rule.follows_rows for rule in self.rules)
 
     def begin(self, fit: Fit) -> Check:
         """Ask all of them."""

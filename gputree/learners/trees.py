@@ -50,6 +50,12 @@ class DecisionTreeClassifier(ClassifierTree):
         What else ends growth: `gputree.stopping`.
     ccp_alpha : float, default=0.0
         Collapse what minimal cost-complexity pruning finds too weak.
+    pruning : Rule, optional
+        How the grown tree is pruned: a rule of `gputree.pruning`, in the place of ``ccp_alpha``. One that asks for rows
+        which the fit has not seen gets some that are kept back; the tree is grown on the others.
+    validation_fraction : float in (0, 1), default=1/3
+        Share of the rows of each class (of the first output), rounded down, that are kept back for such a rule, drawn
+        by a hash of the seed.
     monotonic_cst : array-like of int (n_features,), optional
         1: the share of the second class may only rise with the feature, -1: only fall, 0: free. Two classes only.
     categorical_features : "from_dtype", array-like of int, str or bool, or None, default="from_dtype"
@@ -120,6 +126,8 @@ class DecisionTreeClassifier(ClassifierTree):
         class_weight: Any = None,
         stopping: Any = None,
         ccp_alpha: float = 0.0,
+        pruning: Any = None,
+        validation_fraction: float = 1 / 3,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
         categories: dict[Any, Any] | None = None,
@@ -142,6 +150,8 @@ class DecisionTreeClassifier(ClassifierTree):
         self.class_weight = class_weight
         self.stopping = stopping
         self.ccp_alpha = ccp_alpha
+        self.pruning = pruning
+        self.validation_fraction = validation_fraction
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
         self.categories = categories
@@ -191,6 +201,11 @@ class DecisionTreeRegressor(RegressorTree):
         What else ends growth: `gputree.stopping`.
     ccp_alpha : float, default=0.0
         Collapse what minimal cost-complexity pruning finds too weak.
+    pruning : Rule, optional
+        How the grown tree is pruned: a rule of `gputree.pruning`, in the place of ``ccp_alpha``. One that asks for rows
+        which the fit has not seen gets some that are kept back; the tree is grown on the others.
+    validation_fraction : float in (0, 1), default=1/3
+        Share of the rows, rounded down, that are kept back for such a rule, drawn by a hash of the seed.
     monotonic_cst : array-like of int (n_features,), optional
         1: the mean may only rise with the feature, -1: only fall, 0: free. One output only.
     categorical_features : "from_dtype", array-like of int, str or bool, or None, default="from_dtype"
@@ -258,6 +273,8 @@ class DecisionTreeRegressor(RegressorTree):
         min_impurity_decrease: float = 0.0,
         stopping: Any = None,
         ccp_alpha: float = 0.0,
+        pruning: Any = None,
+        validation_fraction: float = 1 / 3,
         monotonic_cst: ArrayLike | None = None,
         categorical_features: ArrayLike | str | None = "from_dtype",
         categories: dict[Any, Any] | None = None,
@@ -279,6 +296,8 @@ class DecisionTreeRegressor(RegressorTree):
         self.min_impurity_decrease = min_impurity_decrease
         self.stopping = stopping
         self.ccp_alpha = ccp_alpha
+        self.pruning = pruning
+        self.validation_fraction = validation_fraction
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
         self.categories = categories

@@ -36,6 +36,7 @@ from gputree.readers.problem import (
     read_problem,
     with_split,
 )
+from gputree.readers.rules import KNOWN, add_rule_option, given_rules, rule_help
 from gputree.readers.tables import save_model
 from gputree.report import (
     LONGEST,
@@ -80,9 +81,16 @@ def add_fit_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Non
     )
     texts = parameter_help(LEARNERS[name] for name in names)
     for name in dict.fromkeys([*texts, *parameter_help(LEARNERS.values())]):
-        if name != "verbose":
-            text = texts[name].replace("%", "%%") if name in texts else argparse.SUPPRESS
+        if name == "verbose":
+            continue
+        text = texts[name].replace("%", "%%") if name in texts else argparse.SUPPRESS
+        if name in KNOWN:
+            add_rule_option(group, name, text)
+        else:
             group.add_argument(option(name), dest=f"p_{name}", default=argparse.SUPPRESS, metavar="VALUE", help=text)
+    shown = [name for name in KNOWN if name in texts]
+    if shown:
+        parser.add_argument_group("rules", rule_help(shown))
 
 
 def run_fit(args: argparse.Namespace) -> None:
@@ -99,7 +107,8 @@ def run_fit(args: argparse.Namespace) -> None:
     """
     if args.output:
         require_place(args.output, args.table)
-    family, given = family_of(args.learner), given_parameters(args)
+    family = family_of(args.learner)
+    given = {**given_parameters(args), **given_rules(args, family[0])}
     check_target(args, family[0])
     check_parameters(family, given, args.verbose)
     choose(given.get("device", "auto"), 1)

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
-from typing import Any
 
-from gputree.engine.pruning import RULES, Needs, Rule
+from gputree.engine.pruning import Needs, Rule
 from gputree.inspect.words import shortened
 from gputree.io import require_place
 from gputree.pruning import prune
 from gputree.readers.cells import InputError
 from gputree.readers.learner import dashed, given_parameters, option
 from gputree.readers.rows import add_row_options, known_target, read_rows, show_rows
+from gputree.readers.rules import PRUNING, find_rule
 from gputree.readers.tables import load_model, save_model
 from gputree.report import LABEL, WIDTH, documented, scores, show, tree_size
-
-NAMES: dict[str, Any] = {dashed(rule.__name__): rule for rule in RULES.values()}
 
 
 def add_prune_options(parser: argparse.ArgumentParser) -> None:
     """Options of ``prune``: its own, and every parameter of every rule."""
-    parser.add_argument("--rule", required=True, metavar="NAME", help=f"one of {', '.join(NAMES)}")
+    parser.add_argument("--rule", required=True, metavar="NAME", help=f"one of {', '.join(PRUNING)}")
     parser.add_argument("--table", metavar="TABLE", help="the rows that the rule needs, CSV or Parquet")
     add_row_options(parser)
     parser.add_argument("-o", "--output", metavar="MODEL", help="where to save the model")
     group = parser.add_argument_group("parameters of the rule")
     found: dict[str, list[str]] = {}
-    for name, rule in NAMES.items():
+    for name, rule in PRUNING.items():
         for parameter, known in documented(rule).items():
             default = "" if isinstance(known.default, type) else f", default={known.default!r}"
             found.setdefault(parameter, []).append(f"{name}: {known.kind}{default}.{known.text}")
@@ -40,18 +38,15 @@ def add_prune_options(parser: argparse.ArgumentParser) -> None:
 
 def given_rule(args: argparse.Namespace) -> Rule:
     """The rule that the command line names, with its parameters, and with rows if it needs some."""
-    name = args.rule.lower().replace("_", "-")
-    if name not in NAMES:
-        raise InputError(f"--rule {args.rule} is unknown; rules are {', '.join(NAMES)}")
-    given = given_parameters(args)
-    known = {f.name: f for f in fields(NAMES[name])}
+    kind, given = find_rule("--rule", args.rule, PRUNING), given_parameters(args)
+    name, known = dashed(kind.__name__), [f.name for f in fields(kind)]
     odd = next((key for key in given if key not in known), None)
     if odd is not None:
         own = ", ".join(map(option, known)) or "no parameters"
         raise InputError(f"{option(odd)} is no parameter of the rule {name}, which has {own}; leave it out")
     if name == "cost-complexity" and "alpha" not in given:
         raise InputError("--rule cost-complexity needs --alpha, a number of at least 0")
-    rule: Rule = NAMES[name](**given)
+    rule: Rule = kind(**given)
     if rule.needs is not Needs.NO_ROWS and not args.table:
         raise InputError(f"--rule {name} needs {rule.needs.value}; give them with --table")
     return rule

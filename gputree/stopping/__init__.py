@@ -1,4 +1,4 @@
-"""Rules that end growth: objects that any tree takes as ``stopping=``, alone or joined.
+"""Rules that end growth: objects that any tree takes as ``stopping=``, alone or joined; forests take those that count.
 
 ``a | b`` stops where one of the rules does, ``a & b`` where both do. A node whose test was stopped is a leaf, and
 ``model.stop_reason_`` says of every leaf why it is one; `gputree.export_text` shows it.
@@ -6,6 +6,9 @@
 Rules see the best test of every open node, and look for no other: `MinSamples` with ``leaf=5`` ends a node whose best
 test makes a leaf of three rows, where ``min_samples_leaf=5`` passes such tests over. And a rule that looks at one test
 never learns what takes two: no single test of an exclusive or says anything.
+
+In a forest a rule sees the best test of the features that a node has drawn. Rules that look at rows (`Validation`,
+`CrossValidated`, and one of your own unless it sets ``follows_rows = False``) follow those of a single tree.
 
 Examples
 --------

@@ -41,6 +41,7 @@ class SavesBits(Rule):
     tree_weight: float = 1.0
     exception_weight: float = 1.0
     code: ClassVar[QuinlanRivest] = QuinlanRivest()
+    follows_rows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name in ("tree_weight", "exception_weight"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ class ChiSquare(Rule):
     """
 
     alpha: float = 0.05
+    follows_rows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         open_unit("alpha", self.alpha)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ class MaxDepth(Rule):
     """
 
     depth: int
+    follows_rows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         whole("depth", self.depth, 0)
@@ -56,6 +58,7 @@ class MinSamples(Rule):
 
     split: int = 2
     leaf: int = 1
+    follows_rows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         whole("split", self.split, 2)
@@ -90,6 +93,7 @@ class MaxNodes(Rule):
     """
 
     nodes: int
+    follows_rows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         whole("nodes", self.nodes, 1)
@@ -125,6 +129,7 @@ class MaxIterations(Rule):
     """
 
     iterations: int
+    follows_rows: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         whole("iterations", self.iterations, 0)
@@ -165,6 +170,8 @@ class NoGain(Rule):
     >>> DecisionTreeClassifier(stopping=NoGain()).fit(X, y).stop_reason_.tolist()
     ['no gain']
     """
+
+    follows_rows: ClassVar[bool] = False
 
     @property
     def why(self) -> str:

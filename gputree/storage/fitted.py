@@ -101,9 +101,9 @@ def check_fitted(model: Any, forest: Forest) -> None:
     ValueError
         If it does not; the message says what is wrong.
     """
+    check_reasons(model, forest)
     if "seed_" not in model._saved:
         expect(forest.roots.size == 1, f"a {type(model).__name__} has one tree, and the file has {forest.roots.size}")
-        check_reasons(model, forest)
         check_tests(model, forest)
         return
     for name in ("seed_", "n_rows_", "bagging_"):

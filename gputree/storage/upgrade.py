@@ -17,8 +17,14 @@ from numpy.typing import NDArray
 from gputree.inspect.check import expect
 from gputree.storage.record import each, part
 
-FORMAT = 4
+FORMAT = 5
 TREES_OF_3 = ("DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor")
+TREES_OF_4 = (*TREES_OF_3, "ID3Classifier", "MDLTreeClassifier")
+FORESTS_OF_4 = ("RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor")
+NEW_IN_5: dict[str, dict[str, Any]] = {  # estimator -> parameters
+    **{name: {"pruning": None, "validation_fraction": 1 / 3} for name in TREES_OF_4},
+    **{name: {"pruning": None, "stopping": None} for name in FORESTS_OF_4},
+}
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 Parts: TypeAlias = tuple[dict[str, Any], Arrays]
@@ -105,4 +111,19 @@ def from_3(header: dict[str, Any], arrays: Arrays) -> Parts:
     return {**header, "format": 4}, arrays
 
 
-STEPS: dict[int, Callable[[dict[str, Any], Arrays], Parts]] = {1: from_1, 2: from_2, 3: from_3}
+def from_4(header: dict[str, Any], arrays: Arrays) -> Parts:
+    """Format 5 adds rules as parameters: of pruning to trees, of both kinds to forests."""
+    given = {name: with_new_in_5(value) for name, value in part(header, "parameters", dict).items()}
+    given |= NEW_IN_5.get(part(header, "estimator", str), {})
+    return {**header, "format": 5, "parameters": given}, arrays
+
+
+def with_new_in_5(value: Any) -> Any:
+    """A value of a parameter; a tree has the parameters of its class in format 5."""
+    match value:
+        case {"estimator": str(name), "parameters": dict(own), **rest} if not rest:
+            return {**value, "parameters": own | NEW_IN_5.get(name, {})}
+    return value
+
+
+STEPS: dict[int, Callable[[dict[str, Any], Arrays], Parts]] = {1: from_1, 2: from_2, 3: from_3, 4: from_4}

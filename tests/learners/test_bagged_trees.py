@@ -33,8 +33,8 @@ from gputree import (
 from gputree.core.forest import SPREAD, Test
 from gputree.core.keys import Stream, draw, root_keys
 from gputree.learners.forest_uses import shuffles
-from gputree.pruning import ReducedError
-from gputree.stopping import MaxDepth
+from gputree.pruning import ErrorBased, ReducedError
+from gputree.stopping import ChiSquare, CrossValidated, MaxDepth
 from tests.backends.cards import emulate
 
 Table = tuple[pd.DataFrame, NDArray[Any]]
@@ -92,8 +92,10 @@ TREES: dict[str, tuple[Callable[[], Any], Callable[[], Table]]] = {
     "id3": (ID3Classifier, named),
     "dtl, in its base": (lambda: ID3Classifier(variant="dtl", base="classes", max_depth=3), named),
     "id3, gain ratio": (lambda: ID3Classifier(criterion="gain_ratio", constant="test"), named),
+    "c4.5, stopped": (lambda: C45Classifier(stopping=ChiSquare(0.2) | MaxDepth(4)), mixed),
     "message": (MDLTreeClassifier, mixed),
     "tree": (lambda: DecisionTreeClassifier(categorical_split="multiway", ccp_alpha=0.01), mixed),
+    "tree, raised": (lambda: DecisionTreeClassifier(categorical_split="multiway", pruning=ErrorBased(0.4)), mixed),
     "means": (lambda: DecisionTreeRegressor(min_samples_leaf=3, ccp_alpha=0.01), measured),
     "means of counts": (lambda: DecisionTreeRegressor(criterion="poisson", max_leaf_nodes=20), counted),
     "two means": (lambda: DecisionTreeRegressor(categorical_split="multiway", max_depth=5), paired),
@@ -342,11 +344,11 @@ def test_rules_and_texts_of_the_trees() -> None:
 @pytest.mark.parametrize(
     ("tree", "reason"),
     [
-        (C45Classifier(stopping=MaxDepth(3)), "rules of stopping follow the rows of one tree"),
+        (C45Classifier(stopping=CrossValidated(3)), "follows the rows of one tree"),
         (C45Classifier(class_weight="balanced"), "class_weight is the forest's"),
         (C45Classifier(pruning=ReducedError()), "bags keep no rows back to prune by"),
         (ID3Classifier(empty="null"), "empty='null' has no answer"),
-        (DecisionTreeRegressor(stopping=MaxDepth(3)), "rules of stopping follow the rows of one tree"),
+        (DecisionTreeRegressor(stopping=CrossValidated(3)), "follows the rows of one tree"),
     ],
 )
 def test_trees_that_cannot_grow_in_bags(tree: Any, reason: str) -> None:
