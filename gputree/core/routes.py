@@ -1,6 +1,7 @@
 """Where rows go, one step at a time; a test with SPREAD sends what it does not know down every branch, in shares.
 
-At a test with STAY such a row ends.
+At a test with STAY such a row ends. A threshold may be soft: then it has two bounds, and a value between them goes down
+both branches, see `low_share`.
 
 May import NumPy and core only.
 """
@@ -103,33 +104,65 @@ def look_up(forest: Forest, node: NDArray[Any], x: NDArray[np.float64]) -> NDArr
     return branch
 
 
-def step(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> tuple[Parts, NDArray[np.bool_]]:
-    """Parts in nodes with tests, one level down, and those which stay (P,); X f4/f8 (n, F).
+def low_share(x: NDArray[np.float64], cut: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The part of each value x (n,) that goes down the first branch of a soft threshold; cut (n,), bounds (2, n).
+
+    All of it up to the lower bound, a half at the cut, nothing from the upper bound on, and between these in proportion
+    (Quinlan 1993, "C4.5: Programs for Machine Learning", chapter 8). Where bounds are NaN the threshold is hard.
+
+    Examples
+    --------
+    >>> x = np.array([70.0, 72.5, 75.0, 77.5, 80.0])
+    >>> low_share(x, np.full(5, 75.0), np.repeat([[70.0], [80.0]], 5, axis=1))
+    array([1.  , 0.75, 0.5 , 0.25, 0.  ])
+    """
+    low, high = bounds
+    with np.errstate(divide="ignore", invalid="ignore"):  # what is not between the bounds is not used
+        between = np.where(x <= cut, 1.0 - 0.5 * ((x - low) / (cut - low)), 0.5 * ((high - x) / (high - cut)))
+    share: NDArray[np.float64] = np.where((low < x) & (x <= high), between, x <= cut)
+    return share
+
+
+def step(
+    forest: Forest, at: Parts, X: NDArray[Any], divide: Divide, bounds: NDArray[np.float64] | None = None
+) -> tuple[Parts, NDArray[np.bool_]]:
+    """Parts in nodes with tests, one level down, and those which stay (P,); X f4/f8 (n, F), bounds f8 (2, N).
 
     A branch of no weight gets no part of a row that is spread.
     """
     x = X[at.row, forest.feature[at.node]].astype(np.float64, copy=False)
     branch = branches_of(forest, at.node, x)
-    if int(branch.max(initial=0)) < STAY:
-        return Parts(at.row, forest.first_child[at.node] + branch, at.weight), np.zeros(len(at), bool)
+    soft = np.zeros(len(at), bool) if bounds is None else (bounds[0, at.node] < x) & (x <= bounds[1, at.node])
+    if int(branch.max(initial=0)) < STAY and not soft.any():
+        return Parts(at.row, forest.first_child[at.node] + branch, at.weight), soft
     stays, spreads = branch == STAY, branch == SPREAD
-    known = ~(stays | spreads)
+    known = ~(stays | spreads | soft)
     own = at.take(known)
     down = Parts(own.row, forest.first_child[own.node] + branch[known], own.weight)
-    if not spreads.any():
-        return down, stays
-    rest = at.take(spreads)
-    count = forest.n_children[rest.node].astype(np.intp)
-    owner, child = np.repeat(np.arange(len(rest)), count), ranges(forest.first_child[rest.node], count)
-    spread = Parts(rest.row[owner], child, divide(rest.weight, owner, child, down))
-    return Parts.joined([down, spread.take(spread.weight > 0)]), stays
+    apart = [] if bounds is None else [both_sides(forest, at.take(soft), x[soft], bounds)]
+    if spreads.any():
+        rest = at.take(spreads)
+        count = forest.n_children[rest.node].astype(np.intp)
+        owner, child = np.repeat(np.arange(len(rest)), count), ranges(forest.first_child[rest.node], count)
+        apart.append(Parts(rest.row[owner], child, divide(rest.weight, owner, child, down)))
+    return Parts.joined([down, *(parts.take(parts.weight > 0) for parts in apart)]), stays
 
 
-def levels(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> Iterator[tuple[Parts, NDArray[np.bool_]]]:
+def both_sides(forest: Forest, at: Parts, x: NDArray[np.float64], bounds: NDArray[np.float64]) -> Parts:
+    """What goes down either branch of soft thresholds, from parts whose values are x (P,)."""
+    low = low_share(x, forest.low[at.node], bounds[:, at.node])
+    first = forest.first_child[at.node]
+    sides = [Parts(at.row, first, at.weight * low), Parts(at.row, first + 1, at.weight * (1.0 - low))]
+    return Parts.joined(sides)
+
+
+def levels(
+    forest: Forest, at: Parts, X: NDArray[Any], divide: Divide, bounds: NDArray[np.float64] | None = None
+) -> Iterator[tuple[Parts, NDArray[np.bool_]]]:
     """The parts and those of every step down from them, each with which (P,) of them end where they are."""
     while len(at):
         ends = forest.kind[at.node] == Test.LEAF
-        down, ends[~ends] = step(forest, at.take(~ends), X, divide)
+        down, ends[~ends] = step(forest, at.take(~ends), X, divide, bounds)
         yield at, ends
         at = down
 
@@ -179,7 +212,13 @@ def shares(weight: NDArray[np.int64], count: NDArray[np.int64], known: NDArray[n
     return share
 
 
-def leaf_parts(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.float64]) -> Iterator[Parts]:
+def leaf_parts(
+    forest: Forest,
+    at: Parts,
+    X: NDArray[Any],
+    share: NDArray[np.float64],
+    bounds: NDArray[np.float64] | None = None,
+) -> Iterator[Parts]:
     """The leaves and other nodes that rows end in, in order of row and node, with their shares; some rows at a time.
 
     Parameters
@@ -191,6 +230,8 @@ def leaf_parts(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.flo
     share : f8 array (N,)
         As of `branch_shares`. The share of a leaf is the product of the shares of the branches that lead there and
         that more than this one took.
+    bounds : f8 array (2, N), optional
+        Of soft thresholds, see `low_share`.
 
     Examples
     --------
@@ -207,7 +248,7 @@ def leaf_parts(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.flo
     todo = [at]
     while todo:
         some = todo.pop()
-        found = in_leaves(forest, some, X, share)
+        found = in_leaves(forest, some, X, share, bounds)
         if found is None:
             half = len(some) // 2
             todo += [some.take(slice(half, None)), some.take(slice(half))]
@@ -215,10 +256,12 @@ def leaf_parts(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.flo
             yield found
 
 
-def in_leaves(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.float64]) -> Parts | None:
+def in_leaves(
+    forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.float64], bounds: NDArray[np.float64] | None
+) -> Parts | None:
     """Parts where rows end, in order of row and node; None where several rows have more than `MOST_PARTS`."""
     n_rows, found, size = len(at), [at.take(slice(0))], 0
-    for level, ends in levels(forest, at, X, by_shares(share)):
+    for level, ends in levels(forest, at, X, by_shares(share), bounds):
         found.append(level.take(ends))
         size += len(found[-1])
         if n_rows > 1 and size + len(level) > MOST_PARTS:

@@ -254,7 +254,7 @@ def random_table(seed: int, weighted: bool) -> tuple[pd.DataFrame, NDArray[np.in
     return pd.DataFrame(columns), y, weight
 
 
-def plain(X: pd.DataFrame, y: NDArray[np.int64], w: Any, criterion: str, m: float) -> Node:
+def plain(X: pd.DataFrame, y: NDArray[np.int64], w: Any, criterion: str, m: float, grouped: bool = False) -> Node:
     columns: list[list[float | None]] = []
     levels = []
     for name in X.columns:
@@ -264,7 +264,7 @@ def plain(X: pd.DataFrame, y: NDArray[np.int64], w: Any, criterion: str, m: floa
         levels.append(len(X[name].cat.categories) if name.startswith("c") else 0)
     weight = np.ones(len(y)) if w is None else w
     size = float(weight.sum())
-    table = Table(columns, levels, y.tolist(), int(y.max()) + 1, size, m, criterion == "gain_ratio")
+    table = Table(columns, levels, y.tolist(), int(y.max()) + 1, size, m, criterion == "gain_ratio", grouped)
     return c45.grow(table, [(i, float(weight[i])) for i in range(len(y))])
 
 

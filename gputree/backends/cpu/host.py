@@ -204,6 +204,12 @@ def tests_of(forest: Forest) -> tuple[Any, ...]:
     return (node, *(np.array(array) for array in rest))  # copies: Numba compiles once more for what is locked
 
 
+def links_of(forest: Forest, share: NDArray[np.float64], bounds: NDArray[np.float64] | None) -> tuple[Any, ...]:
+    """What a walk reads beside the tests where rows fall into several leaves; without bounds there are none (0, 2)."""
+    soft = np.zeros((0, 2)) if bounds is None else np.array(bounds.T, order="C")
+    return np.array(forest.n_children), np.array(share), soft
+
+
 def found_of(
     figures: NDArray[np.float64], tests: NDArray[np.int64], features: NDArray[np.int32], lookups: NDArray[np.int64]
 ) -> Candidates:

@@ -116,16 +116,24 @@ def add_values(
                     total[row, o] += value[leaves[row - first, t], o]
 
 
+Links = tuple[NDArray[uint16], NDArray[float64], NDArray[float64]]
+"""Numbers of children, shares of the parents, and bounds of soft thresholds (N, 2), or (0, 2) where there are none."""
+
+
 @kernel
-def spread_row(
-    tests: Tests, links: tuple[NDArray[uint16], NDArray[float64]], x: NDArray[Any], queue: Any, value: Any, total: Any
-) -> None:
+def low_share(x: float, cut: float, low: float, high: float) -> float:
+    """The part of a value between the bounds of a soft threshold that goes down its first branch."""
+    return 1.0 - 0.5 * ((x - low) / (cut - low)) if x <= cut else 0.5 * ((high - x) / (high - cut))
+
+
+@kernel
+def spread_row(tests: Tests, links: Links, x: NDArray[Any], queue: Any, value: Any, total: Any) -> None:
     """Add the values (N, O) of the leaves that one row x (F,) falls into to its total (O,).
 
     The queue (nodes, and their shares of the row) begins with a root; since nodes are numbered breadth first, leaves
-    leave it in order of their numbers. ``links`` are the numbers of children and the shares of their parents.
+    leave it in order of their numbers.
     """
-    (node, part), (n_children, share) = queue, links
+    (node, part), (n_children, share, bounds) = queue, links
     first, stop = int64(0), int64(1)
     while first < stop:
         at, own = node[first], part[first]
@@ -138,7 +146,13 @@ def spread_row(
             elif link & LOOKUP_BIT:
                 branch = category_branch(tests, at, v)
             else:
-                branch = int64(not (v <= float_of(tests.node[at, 0])))
+                cut = float_of(tests.node[at, 0])
+                branch = int64(not (v <= cut))
+                if bounds.shape[0] and bounds[at, 0] < v <= bounds[at, 1]:
+                    left = low_share(v, cut, bounds[at, 0], bounds[at, 1])
+                    stop = push(queue, stop, link >> 32, own * left)
+                    stop = push(queue, stop, (link >> 32) + 1, own * (1.0 - left))
+                    continue
         if branch == STAY:
             for o in range(value.shape[1]):
                 total[o] += own * value[at, o]
@@ -147,10 +161,15 @@ def spread_row(
         if branch == SPREAD:
             child, last = link >> 32, (link >> 32) + int64(n_children[at])
         while child < last:
-            node[stop] = child
-            part[stop] = own * share[child] if branch == SPREAD else own
-            stop += int64(part[stop] > 0.0)
+            stop = push(queue, stop, child, own * share[child] if branch == SPREAD else own)
             child += 1
+
+
+@kernel
+def push(queue: Any, stop: int, child: int, part: float) -> int:
+    """Put a node behind the others, if it has a share of the row; where the queue now ends."""
+    queue[0][stop], queue[1][stop] = child, part
+    return stop + int64(part > 0.0)
 
 
 @entry
