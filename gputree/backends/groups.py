@@ -57,7 +57,7 @@ def joined(cells: Cells, branch: NDArray[np.int64], count: NDArray[np.int64]) ->
     """Cells by branch (M,), of which each segment has ``count`` (S,); they have no code."""
     ptr = np.concatenate([[0], np.cumsum(count)])
     stats = np.zeros((cells.stats.shape[0], int(ptr[-1])), np.int64)
-    np.add.at(stats, (slice(None), ptr[:-1][cells.seg] + branch), cells.stats)
+    np.add.at(stats.T, ptr[:-1][cells.seg] + branch, cells.stats.T)
     return replace(cells, ptr=ptr, seg=np.repeat(np.arange(count.size), count), code=cells.code[:0], stats=stats)
 
 
@@ -80,10 +80,10 @@ def leaders(cells: Cells, slot: NDArray[np.int64], nodes: Nodes, rule: GroupRule
     kept = np.flatnonzero(found >= 0)
     heads, group = np.unique(found[kept], return_inverse=True)
     counts = np.zeros((stats.shape[0], heads.size), np.int64)
-    np.add.at(counts, (slice(None), group), stats[:, kept])
+    np.add.at(counts.T, group, stats[:, kept].T)
     total, seg = nodes.slots.stats[own][:, slot], cells.seg[heads]
     rest = total.copy()
-    np.subtract.at(rest, (slice(None), seg), counts)
+    np.subtract.at(rest.T, seg, counts.T)
     value, info = measured(rest)
     whole = nodes.whole[slot]
     unknown = RATIO.info(whole - nodes.weight[slot], whole)

@@ -151,7 +151,7 @@ def step(
 def both_sides(forest: Forest, at: Parts, x: NDArray[np.float64], bounds: NDArray[np.float64]) -> Parts:
     """What goes down either branch of soft thresholds, from parts whose values are x (P,)."""
     low = low_share(x, forest.low[at.node], bounds[:, at.node])
-    first = forest.first_child[at.node]
+    first = forest.first_child[at.node].astype(np.intp)
     sides = [Parts(at.row, first, at.weight * low), Parts(at.row, first + 1, at.weight * (1.0 - low))]
     return Parts.joined(sides)
 
