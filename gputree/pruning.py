@@ -134,7 +134,8 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
         If the model is not fitted.
     ValueError
         If the rule asks for rows and gets none, or asks for none and gets some; if there are no rows, or their columns
-        or labels are not those of the fit; if the rule counts errors of classes and the model has none.
+        or labels are not those of the fit; if the rule counts errors of classes and the model has none; if its
+        thresholds are soft.
 
     Examples
     --------
@@ -149,6 +150,11 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     if not isinstance(rule, Rule):
         raise TypeError(f"{rule!r} is no rule of pruning; give an object such as gputree.pruning.ErrorBased()")
     check_model(model, rule)
+    if getattr(model, "soft_thresholds", False):
+        raise ValueError(
+            "soft_thresholds=True: the bounds of thresholds are those of the tree as it is; fit with pruning=rule, "
+            "which softens what is left"
+        )
     check_rows(rule, X, y)
     cases = None if rule.needs is Needs.NO_ROWS else read_cases(model, X, y, sample_weight)
     if cases is not None:

@@ -1,7 +1,7 @@
 """C4.5's growth as plain recursion over lists in float64, without anything of the library: Quinlan (1993, 1996).
 
 Weights are floats; a row is a number and a weight. Tests are tuples: ("<=", feature, threshold), ("=", feature) and
-("==", feature, category), one against all others.
+("==", feature, category), one against all others, and ("in", feature, the categories of each branch).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 Rows = list[tuple[int, float]]
 EPS, SLACK, GAP = 1e-3, 1e-6, 1e-5
@@ -26,19 +27,19 @@ class Table:
     size: float
     m: float = 2.0
     by_ratio: bool = True
-    one_against_rest: bool = False
+    split: str = "multiway"
 
 
 @dataclass
 class Node:
     weights: list[float]
-    test: tuple[str, int, float] | None = None
+    test: tuple[str, int, Any] | None = None
     kids: list[Node] = field(default_factory=list)
 
 
 @dataclass
 class Found:
-    test: tuple[str, int, float]
+    test: tuple[str, int, Any]
     gain: float
     split: float
     groups: list[Rows]
@@ -89,6 +90,50 @@ def against_rest(table: Table, rows: Rows, f: int) -> Found | None:
     return best
 
 
+def grouped(table: Table, rows: Rows, f: int) -> Found | None:
+    """Values merged into branches (chapter 7 of the book), pair after pair as in release 8."""
+    values = [[r for r in rows if table.columns[f][r[0]] == v] for v in range(table.levels[f])]
+    groups = one_class_together(table, values)
+    rest = tuple(v for v in range(len(values)) if not any(v in group for group in groups))
+
+    def judged(groups: list[tuple[int, ...]]) -> Found:
+        every = [*groups, rest] if rest else groups
+        parts = [[row for v in group for row in values[v]] for group in every]
+        return Found(("in", f, tuple(every)), *judge(table, rows, parts), parts)
+
+    def weight(group: tuple[int, ...]) -> float:
+        return sum(total(values[v]) for v in group)
+
+    if len(groups) < 2:
+        return None
+    now = judged(groups)
+    least = now.gain / 2
+    while len(groups) > 2:
+        heavy = sum(weight(g) >= table.m - SLACK for g in groups)
+        barred = max(groups, key=weight) if heavy < 3 else None
+        pairs = [(a, b) for i, a in enumerate(groups) for b in groups[i + 1 :] if barred not in (a, b)]
+        tests = [judged(sorted([*(g for g in groups if g not in (a, b)), tuple(sorted(a + b))])) for a, b in pairs]
+        best = tests[0]
+        for test in tests[1:]:
+            if test.gain / test.split >= best.gain / best.split - NOISE or test.gain >= least > best.gain:
+                best = test
+        if heavy >= 2 and best.gain / best.split < now.gain / now.split + 1e-5:
+            break
+        now, groups = best, [g for g in best.test[2] if g != rest]
+    return now if sum(weight(g) >= table.m - SLACK for g in groups) >= 2 else None
+
+
+def one_class_together(table: Table, values: list[Rows]) -> list[tuple[int, ...]]:
+    """Values of more than half a case, those together whose rows are all of the same class."""
+    groups: dict[tuple[str, int], tuple[int, ...]] = {}
+    for v, own in enumerate(values):
+        if total(own) > 0.5:
+            met = {table.y[row] for row, w in own if w > 0}
+            key = ("class", met.pop()) if len(met) == 1 else ("value", v)
+            groups[key] = (*groups.get(key, ()), v)
+    return sorted(groups.values())
+
+
 def continuous(table: Table, rows: Rows, f: int) -> Found | None:
     column = table.columns[f]
     known = sorted((r for r in rows if column[r[0]] is not None), key=lambda r: column[r[0]])
@@ -113,7 +158,7 @@ def continuous(table: Table, rows: Rows, f: int) -> Found | None:
 
 
 def choose(table: Table, rows: Rows) -> Found | None:
-    nominal = against_rest if table.one_against_rest else discrete
+    nominal = {"multiway": discrete, "binary": against_rest, "grouped": grouped}[table.split]
     found = [(nominal if table.levels[f] else continuous)(table, rows, f) for f in range(len(table.columns))]
     many = [levels >= 0.3 * table.size for levels in table.levels]
     averaged = [t.gain for t, wide in zip(found, many, strict=True) if t and (not wide or all(many))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statistics import NormalDist
+from typing import Any
 
 from tests.c45 import Node, Rows, Table, classes, errors, total
 
@@ -29,7 +30,7 @@ def expected(table: Table, rows: Rows, cf: float) -> float:
 def split(table: Table, node: Node, rows: Rows) -> list[Rows]:
     """Rows of every branch; of unknown ones the shares that the known have."""
     assert node.test is not None
-    sign, f, low = node.test
+    f = node.test[1]
     groups: list[Rows] = [[] for _ in node.kids]
     unknown = []
     for row, w in rows:
@@ -37,10 +38,18 @@ def split(table: Table, node: Node, rows: Rows) -> list[Rows]:
         if value is None:
             unknown.append((row, w))
         else:
-            groups[int(value) if sign == "=" else int(value > low)].append((row, w))
+            groups[branch_of(node.test, value)].append((row, w))
     known = [total(group) for group in groups]
     share = [k / sum(known) if sum(known) > 0 else 1 / len(known) for k in known]
     return [g + [(row, w * s) for row, w in unknown if w * s > 0] for g, s in zip(groups, share, strict=True)]
+
+
+def branch_of(test: tuple[str, int, Any], value: float) -> int:
+    """The branch of a known value."""
+    sign, _, point = test
+    if sign == "in":
+        return next(b for b, own in enumerate(point) if value in own)
+    return int(value) if sign == "=" else int(value > point)
 
 
 def of_branch(table: Table, node: Node, rows: Rows, cf: float) -> float:

@@ -147,6 +147,8 @@ MODELS: dict[str, Callable[[], tuple[Any, Any]]] = {
     ),
     "c4.5": lambda: tree("C45Classifier", *penguins()),
     "one against the rest": lambda: tree("C45Classifier", *penguins(), categorical_split="binary", pruning=None),
+    "c4.5 grouped": lambda: tree("C45Classifier", *penguins(), categorical_split="grouped"),
+    "c4.5 soft": lambda: tree("C45Classifier", *penguins(), soft_thresholds=True),
     "root alone": lambda: tree(MEANS, numbers(), np.ones(120)),
     "forest": lambda: forest("RandomForestClassifier", numbers(), labels([0, 1, 2]), max_depth=5, oob_score=True),
     "forest of categories": lambda: forest(

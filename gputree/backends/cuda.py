@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.apart import search_apart
+from gputree.backends.arrays import to_host
 from gputree.backends.gpu import codes, rows, spread, walk
 from gputree.backends.gpu.codes import DeviceCodes
 from gputree.backends.gpu.driver import Driver
@@ -26,7 +28,7 @@ from gputree.backends.gpu.shard import DeviceShard
 from gputree.backends.gpu.tables import Chunk, chunks
 from gputree.backends.oracle import Oracle
 from gputree.backends.oracle import candidates as from_host
-from gputree.backends.protocol import CodeSpec, DeviceError, Subtrees, Work, require_known
+from gputree.backends.protocol import CodeSpec, DeviceError, Given, Subtrees, Work, require_known
 from gputree.backends.spread import is_spread
 from gputree.backends.untraced import search_untraced
 from gputree.core.bags import Bags
@@ -133,6 +135,8 @@ class Cuda:
             self.work.rows += int(table.shard.size(slots.id).sum())
             read, layout = self.read(table), table.shard.target.layout
             return from_host(*search_untraced(read, table.shard.codes.book, table.features, slots, layout, search))
+        if search.groups is not None:
+            return search_apart(self, table, slots, search)
         require_known("cuda", search)
         k, m = table.features.shape
         width = m if turn is None else 1
@@ -194,8 +198,10 @@ class Cuda:
         with self.driver.use():
             return walk.apply(self.driver, forest, X)
 
-    def predict(self, forest: Forest, X: Any, share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Sums of leaf values."""
+    def predict(self, forest: Forest, X: Any, share: Given = None, soft: Given = None) -> NDArray[np.float64]:
+        """Sums of leaf values; with soft thresholds on the host."""
+        if soft is not None:
+            return Oracle().predict(forest, to_host(X), share, soft)
         with self.driver.use():
             return walk.predict(self.driver, forest, X, share)
 

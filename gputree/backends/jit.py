@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.backends.apart import search_apart
 from gputree.backends.cpu.host import (
     block_of,
     by_rows,
@@ -40,7 +41,7 @@ from gputree.backends.cpu.host import (
 from gputree.backends.cpu.module import load_module
 from gputree.backends.oracle import Oracle
 from gputree.backends.oracle import Table as OracleTable
-from gputree.backends.protocol import CodeSpec, Subtrees, require_known, tell
+from gputree.backends.protocol import CodeSpec, Given, Subtrees, require_known, tell
 from gputree.backends.shard import Codes, Shard
 from gputree.backends.spread import is_spread
 from gputree.core.bags import Bags
@@ -252,6 +253,8 @@ class Jit(Oracle):
         """Count and search some features of a slot at a time."""
         if not search.criterion.traced:
             return self.search_untraced(table, slots, search)
+        if search.groups is not None:
+            return search_apart(self, table, slots, search)
         require_known(self.name, search)
         shard = table.shard
         features = np.array(table.features, order="C")  # Numba would compile once more for other arrays
@@ -372,20 +375,17 @@ class Jit(Oracle):
         self.each(work, row_blocks(X))
         return leaves
 
-    def predict(self, forest: Forest, X: NDArray[Any], share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Add the trees in order."""
+    def predict(self, forest: Forest, X: NDArray[Any], share: Given = None, soft: Given = None) -> NDArray[np.float64]:
+        """Add the trees in order; with soft thresholds as the oracle does."""
+        if soft is not None:
+            return super().predict(forest, X, share, soft)
         X = by_rows(X)
         total = np.zeros((X.shape[0], forest.value.shape[1]))
-        run, (tests, roots, value) = kernels(None), walk_of(forest)
-        links = () if share is None else (np.array(forest.n_children), np.array(share))
-
-        def work(rows: slice) -> None:
-            if share is None:
-                run.add_values(tests, roots, value, block_of(X, rows), total[rows])
-            else:
-                run.add_shares((tests, links, forest.max_depth), roots, value, block_of(X, rows), total[rows])
-
-        self.each(work, row_blocks(X))
+        (given, roots, value), run = walk_of(forest), kernels(None).add_values
+        if share is not None:
+            links = np.array(forest.n_children), np.array(share)
+            given, run = (given, links, forest.max_depth), kernels(None).add_shares
+        self.each(lambda rows: run(given, roots, value, block_of(X, rows), total[rows]), row_blocks(X))
         return total
 
 

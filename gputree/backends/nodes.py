@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gputree.backends.cells import Cells
 from gputree.core.forest import SPREAD
 from gputree.core.schema import run_starts
-from gputree.core.scores import gains, grid, parent
+from gputree.core.scores import gains, gains_segmented, grid, parent
 from gputree.core.splits import COUNTED, NOT_MET, TEST, Search, Slots
 from gputree.core.target import Layout
 
@@ -161,6 +161,23 @@ def pair_gains(
         exact = layout.counts  # then X - x is: counts are below 2**53
         other = X - x if exact else layout.floats(nodes.slots.stats[:, slot] - left, o, rest, mean)
         more, info = gains(criterion, [x, other], n, X, N, nodes.parent[o][slot])
+        gain += more
+    return gain, info
+
+
+def branch_gains(
+    cells: Cells, slot: NDArray[np.int64], nodes: Nodes
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Gain and information when every cell is a branch, (S,) each."""
+    layout, own = nodes.layout, slot[cells.seg]
+    weight = layout.weight(cells.stats)
+    n, N = weight.astype(np.float64), nodes.weight.astype(np.float64)[slot]
+    gain, info = np.zeros(slot.size), np.zeros(slot.size)
+    for o in range(layout.n_outputs):
+        x = layout.floats(cells.stats, o, weight, nodes.mean[o][own])
+        more, info = gains_segmented(
+            nodes.search.criterion, x, n, nodes.floats[o][:, own], N[cells.seg], cells.ptr[:-1]
+        )
         gain += more
     return gain, info
 

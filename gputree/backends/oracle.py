@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.cells import Cells, Entries, count_cells
 from gputree.backends.nodes import Found, Lookup, Nodes, blank
-from gputree.backends.protocol import CodeSpec, Subtrees, Work
+from gputree.backends.protocol import CodeSpec, Given, Subtrees, Work
 from gputree.backends.scan import scan_cells
 from gputree.backends.shard import Codes, Shard
 from gputree.backends.spread import is_spread, spread_rows
@@ -276,7 +276,7 @@ class Oracle:
                 leaves[first : first + block.shape[0], t : t + trees] = walk(forest, forest.roots[t : t + trees], block)
         return leaves
 
-    def predict(self, forest: Forest, X: NDArray[Any], share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def predict(self, forest: Forest, X: NDArray[Any], share: Given = None, soft: Given = None) -> NDArray[np.float64]:
         """Add the trees in order."""
         total = np.zeros((X.shape[0], forest.value.shape[1]))
         if share is None:
@@ -286,7 +286,7 @@ class Oracle:
         place = from_left(forest)
         for first, block in row_blocks(X):
             for root in forest.roots:
-                for at in leaf_parts(forest, Parts.whole(block.shape[0], int(root)), block, share, place):
+                for at in leaf_parts(forest, Parts.whole(block.shape[0], int(root)), block, share, place, soft):
                     np.add.at(total, first + at.row, at.weight[:, None] * forest.value[at.node])
         return total
 

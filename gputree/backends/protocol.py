@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ class DeviceMemoryError(DeviceError, MemoryError):
 
 SHARD = Any  # rows, their codes and channels, and the rows of every node so far
 TABLE = Any  # channels by (slot, feature, code present in the slot)
+Given: TypeAlias = NDArray[np.float64] | None  # numbers by node, where a forest needs them
 
 
 HEARERS: list[Callable[[str], None]] = []
@@ -188,9 +189,10 @@ class Backend(Protocol):
     def apply(self, forest: Forest, X: NDArray[Any]) -> NDArray[np.int32]:
         """Leaves i4 (n, T) of rows X f4/f8 (n, F): raw numbers, categories as 0 .. K - 1, unknown ones -1, NaN."""
 
-    def predict(self, forest: Forest, X: NDArray[Any], share: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    def predict(self, forest: Forest, X: NDArray[Any], share: Given = None, soft: Given = None) -> NDArray[np.float64]:
         """Sum of the leaf values of all trees, added in order, f8 (n, O').
 
         A forest that spreads needs ``share`` f8 (N,), see `core.routes.branch_shares`: the values of the leaves that a
         row falls into are added from left to right, each times the share of the row, the product of those on the way.
+        ``soft`` f8 (2, N) are bounds of soft thresholds, see `core.routes.low_share`, given with these.
         """

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cells import Cells
-from gputree.backends.nodes import Found, Lookup, Nodes, Segments, blank, first_best, pair_gains
+from gputree.backends.groups import scan_groups
+from gputree.backends.nodes import Found, Lookup, Nodes, Segments, blank, branch_gains, first_best, pair_gains
 from gputree.core.forest import Test
 from gputree.core.keys import Stream, draw, unit
-from gputree.core.scores import gains_segmented, grid
+from gputree.core.scores import grid
 from gputree.core.splits import NOT_MET, CutRule, Missing, Scan, Slots
 
 BLOCK = 1 << 20  # channels of cuts scored at once: the temporaries of many classes stay small
@@ -38,7 +39,9 @@ def scan_cells(cells: Cells, m: int, nodes: Nodes) -> Iterator[tuple[Found, Look
 def scan_segments(own: Segments, scan: Scan) -> Iterator[tuple[Found, Lookup | None]]:
     """The tests of one way to search."""
     cells, slot, nodes = own.cells, own.slot, own.nodes
-    if scan is Scan.BRANCHES:
+    if scan is Scan.BRANCHES and nodes.search.groups is not None:
+        yield scan_groups(cells, slot, nodes, nodes.search.groups)
+    elif scan is Scan.BRANCHES:
         yield scan_branches(cells, slot, nodes)
     elif scan is Scan.ONE_AGAINST_REST:
         yield scan_rest(cells, slot, nodes)
@@ -249,23 +252,6 @@ def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[
         count.astype(np.int32),
     )
     return found, branch_lookup(cells, has_missing, fine)
-
-
-def branch_gains(
-    cells: Cells, slot: NDArray[np.int64], nodes: Nodes
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Gain and information when every cell is a branch, (S,) each."""
-    layout, own = nodes.layout, slot[cells.seg]
-    weight = layout.weight(cells.stats)
-    n, N = weight.astype(np.float64), nodes.weight.astype(np.float64)[slot]
-    gain, info = np.zeros(slot.size), np.zeros(slot.size)
-    for o in range(layout.n_outputs):
-        x = layout.floats(cells.stats, o, weight, nodes.mean[o][own])
-        more, info = gains_segmented(
-            nodes.search.criterion, x, n, nodes.floats[o][:, own], N[cells.seg], cells.ptr[:-1]
-        )
-        gain += more
-    return gain, info
 
 
 def branch_lookup(cells: Cells, has_missing: NDArray[np.bool_], fine: NDArray[np.bool_]) -> Lookup:

@@ -1,6 +1,7 @@
 """Where rows go, one step at a time; a test with SPREAD sends what it does not know down every branch, in shares.
 
-At a test with STAY such a row ends.
+At a test with STAY such a row ends. A threshold may be soft: then it has two bounds, and a value between them goes down
+both branches, see `low_share`.
 
 May import NumPy and core only.
 """
@@ -18,6 +19,7 @@ from gputree.core.families import Family
 from gputree.core.forest import SPREAD, STAY, Forest, Test, ranges
 
 MOST_PARTS = 1 << 22  # of a block of rows, which is cut where its rows fall into more
+BOTH = SPREAD + 1  # the branch of a value between the bounds of a soft threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,42 +120,83 @@ def halved(
     return low
 
 
-def parted(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> tuple[list[Parts], NDArray[np.bool_]]:
-    """Parts in nodes with tests, one level down: those that took one branch, then those that were spread.
+def low_share(x: NDArray[np.float64], cut: NDArray[np.float64], bounds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The part of each value x (n,) that goes down the first branch of a soft threshold; cut (n,), bounds (2, n).
 
-    Also which (P,) of them stay; X f4/f8 (n, F). A branch of no weight gets no part of a row that is spread.
+    All of it up to the lower bound, a half at the cut, nothing from the upper bound on, and between these in proportion
+    (Quinlan 1993, "C4.5: Programs for Machine Learning", chapter 8). Where bounds are NaN the threshold is hard.
+
+    Examples
+    --------
+    >>> x = np.array([70.0, 72.5, 75.0, 77.5, 80.0])
+    >>> low_share(x, np.full(5, 75.0), np.repeat([[70.0], [80.0]], 5, axis=1))
+    array([1.  , 0.75, 0.5 , 0.25, 0.  ])
+    """
+    low, high = bounds
+    with np.errstate(divide="ignore", invalid="ignore"):  # what is not between the bounds is not used
+        between = np.where(x <= cut, 1.0 - 0.5 * ((x - low) / (cut - low)), 0.5 * ((high - x) / (high - cut)))
+    share: NDArray[np.float64] = np.where((low < x) & (x <= high), between, x <= cut)
+    return share
+
+
+def parted(
+    forest: Forest, at: Parts, X: NDArray[Any], divide: Divide, bounds: NDArray[np.float64] | None = None
+) -> tuple[list[Parts], NDArray[np.bool_]]:
+    """Parts in nodes with tests, one level down: that took one branch, that were spread, and that took both sides.
+
+    Also which (P,) of them stay; X f4/f8 (n, F), bounds f8 (2, N) of soft thresholds, if any. A branch of no weight
+    gets no part of a row.
     """
     x = X[at.row, forest.feature[at.node]].astype(np.float64, copy=False)
     branch = branches_of(forest, at.node, x)
+    if bounds is not None:
+        branch[(bounds[0, at.node] < x) & (x <= bounds[1, at.node])] = BOTH
     if int(branch.max(initial=0)) < STAY:
         return [Parts(at.row, forest.first_child[at.node] + branch, at.weight)], np.zeros(len(at), bool)
     stays, spreads = branch == STAY, np.flatnonzero(branch == SPREAD)
     known = np.flatnonzero(branch < STAY)
     own = at.take(known)
-    down = Parts(own.row, forest.first_child[own.node] + branch[known], own.weight)
-    if not spreads.size:
-        return [down], stays
-    rest = at.take(spreads)
-    count = forest.n_children[rest.node].astype(np.intp)
-    owner, child = np.repeat(np.arange(len(rest)), count), ranges(forest.first_child[rest.node], count)
-    weight = divide(rest.weight, owner, child, down)
-    if (weight > 0).all():
-        return [down, Parts(rest.row[owner], child, weight)], stays
-    some = np.flatnonzero(weight > 0)
-    return [down, Parts(rest.row[owner[some]], child[some], weight[some])], stays
+    down = [Parts(own.row, forest.first_child[own.node] + branch[known], own.weight)]
+    if spreads.size:
+        rest = at.take(spreads)
+        count = forest.n_children[rest.node].astype(np.intp)
+        owner, child = np.repeat(np.arange(len(rest)), count), ranges(forest.first_child[rest.node], count)
+        down.append(weighty(Parts(rest.row[owner], child, divide(rest.weight, owner, child, down[0]))))
+    if bounds is not None:
+        soft = np.flatnonzero(branch == BOTH)
+        down.append(both_sides(forest, at.take(soft), x[soft], bounds))
+    return down, stays
 
 
-def step(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> tuple[Parts, NDArray[np.bool_]]:
+def weighty(at: Parts) -> Parts:
+    """Those parts that weigh something."""
+    some = np.flatnonzero(at.weight > 0)
+    return at if some.size == len(at) else at.take(some)
+
+
+def both_sides(forest: Forest, at: Parts, x: NDArray[np.float64], bounds: NDArray[np.float64]) -> Parts:
+    """What goes down either branch of soft thresholds, from parts whose values are x (P,)."""
+    low = low_share(x, forest.low[at.node], bounds[:, at.node])
+    first = forest.first_child[at.node].astype(np.intp)
+    sides = [Parts(at.row, first, at.weight * low), Parts(at.row, first + 1, at.weight * (1.0 - low))]
+    return weighty(Parts.joined(sides))
+
+
+def step(
+    forest: Forest, at: Parts, X: NDArray[Any], divide: Divide, bounds: NDArray[np.float64] | None = None
+) -> tuple[Parts, NDArray[np.bool_]]:
     """`parted`, as one list."""
-    down, stays = parted(forest, at, X, divide)
+    down, stays = parted(forest, at, X, divide, bounds)
     return Parts.joined(down), stays
 
 
-def levels(forest: Forest, at: Parts, X: NDArray[Any], divide: Divide) -> Iterator[tuple[Parts, NDArray[np.bool_]]]:
+def levels(
+    forest: Forest, at: Parts, X: NDArray[Any], divide: Divide, bounds: NDArray[np.float64] | None = None
+) -> Iterator[tuple[Parts, NDArray[np.bool_]]]:
     """The parts and those of every step down from them, each with which (P,) of them end where they are."""
     while len(at):
         ends = forest.kind[at.node] == Test.LEAF
-        down, ends[~ends] = step(forest, at.take(~ends), X, divide)
+        down, ends[~ends] = step(forest, at.take(~ends), X, divide, bounds)
         yield at, ends
         at = down
 
@@ -204,7 +247,12 @@ def shares(weight: NDArray[np.int64], count: NDArray[np.int64], known: NDArray[n
 
 
 def leaf_parts(
-    forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.float64], place: NDArray[np.int64] | None = None
+    forest: Forest,
+    at: Parts,
+    X: NDArray[Any],
+    share: NDArray[np.float64],
+    place: NDArray[np.int64] | None = None,
+    bounds: NDArray[np.float64] | None = None,
 ) -> Iterator[Parts]:
     """The leaves and other nodes that rows end in with their shares, by row, from left to right; some rows at a time.
 
@@ -219,6 +267,8 @@ def leaf_parts(
         that more than this one took.
     place : i8 array (N,), optional
         As of `from_left`.
+    bounds : f8 array (2, N), optional
+        Of soft thresholds, see `low_share`.
 
     Examples
     --------
@@ -235,7 +285,7 @@ def leaf_parts(
     todo, place = [at], from_left(forest) if place is None else place
     while todo:
         some = todo.pop()
-        found = in_leaves(forest, some, X, share)
+        found = in_leaves(forest, some, X, share, bounds)
         if found is None:
             half = len(some) // 2
             todo += [some.take(slice(half, None)), some.take(slice(half))]
@@ -243,10 +293,12 @@ def leaf_parts(
             yield found.take(np.lexsort((place[found.node], found.row)))
 
 
-def in_leaves(forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.float64]) -> Parts | None:
+def in_leaves(
+    forest: Forest, at: Parts, X: NDArray[Any], share: NDArray[np.float64], bounds: NDArray[np.float64] | None
+) -> Parts | None:
     """Parts where rows end; None where several rows have more than `MOST_PARTS`."""
     n_rows, found, size = len(at), [at.take(slice(0))], 0
-    for level, ends in levels(forest, at, X, by_shares(share)):
+    for level, ends in levels(forest, at, X, by_shares(share), bounds):
         found.append(level.take(ends))
         size += len(found[-1])
         if n_rows > 1 and size + len(level) > MOST_PARTS:

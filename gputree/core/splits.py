@@ -144,11 +144,34 @@ class CutRule:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupRule:
+    """How C4.5 merges categories into the branches of one test, two groups at a time.
+
+    A category that weighs more than ``present``, in units, begins as a group, or joins that of its class where all its
+    rows are of one; the others share a last branch, which stays as it is. Then the best pair of groups becomes one, as
+    long as there are more than two and the gain ratio of the test rises by ``rise``, or fewer than two weigh
+    `Limits.min_weight`. Where fewer than three do, the heaviest is in no pair.
+
+    Pairs are compared in order of their first categories. One takes the place of the best so far if its ratio is no
+    less, or if it keeps the part ``kept`` of the first gain and the best one does not. (So does C4.5 release 8; the
+    book speaks of the best ratio alone.)
+
+    References
+    ----------
+    Quinlan (1993), "C4.5: Programs for Machine Learning", chapter 7.
+    """
+
+    present: float
+    rise: float
+    kept: float
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """One record for one search: generators (at most one a kind), criterion, limits.
 
     ``missing``: what is made of rows whose value is missing. ``cuts``: how numeric columns are cut; None: at the first
-    greatest score.
+    greatest score. ``groups``: how the branches of categories are merged where rows are spread; None: they are not.
     """
 
     generators: tuple[Generator, ...]
@@ -156,6 +179,7 @@ class Search:
     limits: Limits
     missing: Missing = Missing.BRANCH
     cuts: CutRule | None = None
+    groups: GroupRule | None = None
 
     def scan(self, kind: int) -> Scan | None:
         """How columns of this kind are searched, None where no generator serves them."""

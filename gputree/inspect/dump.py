@@ -58,7 +58,8 @@ def trees_to_dataframe(model: Any, library: FrameLibrary | None = None) -> Any:
           parent that leads here, -1 for the root.
         - ``Kind`` (text): ``"leaf"``; ``"threshold"``, where branch 0 takes x <= ``Split`` and branch 1 the rest;
           ``"known"``, where branch 0 takes known values and branch 1 missing ones; ``"categories"``.
-        - ``Feature`` (text): name of the tested column. ``Split`` (float): the threshold.
+        - ``Feature`` (text): name of the tested column. ``Split`` (float): the threshold. ``Lower`` and ``Upper``
+          (float): its bounds, only of a model with soft thresholds.
         - ``Categories`` (text): a JSON list of one list a branch, of the categories that take it.
         - ``Children`` (text): IDs of the children in branch order, with blanks between. ``Missing`` (text): ID of the
           child that takes missing values. ``Unseen`` (text): of a test of categories, ID of the child that takes those
@@ -138,7 +139,8 @@ def export_dict(model: Any) -> dict[str, Any]:
           ``missing`` (number of the child that takes missing values), ``met_missing`` (whether training rows were
           missing there), ``gain`` and ``score`` (see `trees_to_dataframe`). By its ``kind``,
 
-          - ``"threshold"``: the first child takes x <= ``threshold`` in float64, the second all other numbers;
+          - ``"threshold"``: the first child takes x <= ``threshold`` in float64, the second all other numbers. Of a
+            model with soft thresholds, x between ``lower`` and ``upper`` takes both, see `C45Classifier`;
           - ``"known"``: the first takes known values, the second missing ones;
           - ``"categories"``: ``categories`` has for each child the list of those that take it; all others take
             ``unseen`` (number of a child). ``missing`` and ``unseen`` may be the node itself, where such a value ends,
@@ -195,6 +197,7 @@ class Nodes:
     rows: NDArray[np.int64]
     weight: NDArray[np.float64]
     gain: NDArray[np.float64]
+    bounds: NDArray[np.float64] | None = None  # (N, 2) of soft thresholds
 
     @classmethod
     def of(cls, model: Any) -> Nodes:
@@ -213,7 +216,8 @@ class Nodes:
         with np.errstate(over="ignore", invalid="ignore"):  # impurities of huge numbers
             gain = decreases(forest, weight)
         rows = model.layout_.count(stats)
-        return cls(forest, model._values, model.schema_, classes, kind, rows, weight * model.weight_unit_, gain)
+        bounds, weight = getattr(model, "threshold_bounds_", None), weight * model.weight_unit_
+        return cls(forest, model._values, model.schema_, classes, kind, rows, weight, gain, bounds)
 
     def lists(self, node: int) -> list[list[Any]]:
         """The categories of every branch of a lookup, as plain data."""
@@ -272,6 +276,7 @@ def question_columns(nodes: Nodes) -> Columns:
         "Kind": [KINDS[k] for k in kind],
         "Feature": [names[f] if k else None for k, f in zip(kind, feature, strict=True)],
         "Split": np.where(nodes.kind == Ask.THRESHOLD, forest.low, np.nan),
+        **({} if nodes.bounds is None else dict(zip(("Lower", "Upper"), nodes.bounds.T, strict=True))),
         "Categories": [None if own is None else json.dumps(own, ensure_ascii=False) for own in lists],
         "Children": [" ".join(ids[f : f + n]) if n else None for f, n in zip(first, count, strict=True)],
         "Missing": [ids[m] if k and m is not None else None for k, m in zip(kind, missing, strict=True)],
@@ -344,6 +349,8 @@ def question_entry(nodes: Nodes, i: int) -> dict[str, Any]:
     entry: dict[str, Any] = {"feature": feature}
     if kind == Ask.THRESHOLD:
         entry["threshold"] = plain(float(forest.low[i]))
+        if nodes.bounds is not None:
+            entry["lower"], entry["upper"] = map(plain, nodes.bounds[i].tolist())
     if kind == Ask.CATEGORIES:
         entry["categories"] = nodes.lists(i)
     entry |= {

@@ -46,7 +46,7 @@ def rules(model: Any) -> RuleSet:
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     ValueError
-        If it has several outputs.
+        If it has several outputs or soft thresholds.
 
     Examples
     --------
@@ -66,6 +66,11 @@ def rules(model: Any) -> RuleSet:
         raise ValueError(
             f"the tree has {model.n_outputs_} outputs, and a rule has one outcome; fit one output at a time, or read "
             "gputree.export_text(model)"
+        )
+    if getattr(model, "soft_thresholds", False):
+        raise ValueError(
+            "soft_thresholds=True: near a threshold rows go down both branches, which no rule says; fit with "
+            "soft_thresholds=False, or read gputree.export_text(model)"
         )
     facts = Facts(model)
     order = {name: i for i, name in enumerate(model.schema_.names)}

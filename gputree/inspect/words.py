@@ -56,7 +56,8 @@ class Words:
 
     ``names`` are those of the features, ``number`` writes a threshold. ``missing``: whether every test says where
     missing values go, and every test of categories where others go. ``empty`` bool (N,) marks leaves without rows;
-    ``share`` f8 (N,) is that of each node in the weight of its parent.
+    ``share`` f8 (N,) is that of each node in the weight of its parent. ``bounds`` f8 (N, 2) are those of soft
+    thresholds, None of hard ones.
     """
 
     forest: Forest
@@ -67,6 +68,7 @@ class Words:
     empty: NDArray[np.bool_]
     share: NDArray[np.float64]
     longest: int | None = None  # characters of a category, of which longer ones lose their middle
+    bounds: NDArray[np.float64] | None = None
 
     def name(self, node: int) -> str:
         """Name of the feature that a node tests."""
@@ -98,11 +100,18 @@ class Words:
                 Branch((first,), "is known", "True", marks=others),
                 Branch((first + 1,), "is missing", "False"),
             ]
-        low = self.number(float(self.forest.low[node]))
+        low = self.number(float(self.forest.low[node])) + self.between(node)
         return [
             Branch((first,), f"<= {low}", "True", marks=self.marks(node, 0)),
             Branch((first + 1,), f">  {low}", "False", marks=self.marks(node, 1)),  # scikit-learn pads the sign
         ]
+
+    def between(self, node: int) -> str:
+        """The bounds of a soft threshold, as C4.5 prints them: `` [70.00,80.16]``."""
+        if self.bounds is None or not self.bounds[node, 0] < self.bounds[node, 1]:
+            return ""
+        low, high = map(self.number, self.bounds[node].tolist())
+        return f" [{low},{high}]"
 
     def has_others(self, node: int) -> bool:
         """Whether there may be categories that were never declared: not in a column of booleans or numbers."""
@@ -185,6 +194,7 @@ def make_words(
         (forest.kind == Test.LEAF) & (weight == 0),
         branch_shares(forest, weight),
         longest,
+        getattr(model, "threshold_bounds_", None),
     )
 
 

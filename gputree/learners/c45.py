@@ -16,17 +16,31 @@ from sklearn.utils.validation import column_or_1d
 from gputree.backends import any_missing
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test
+from gputree.core.routes import branch_shares
 from gputree.core.schema import Cuts, Kind, Schema
-from gputree.core.splits import MULTIWAY, ONE_AGAINST_REST, THRESHOLD, CutRule, Gate, Limits, Missing, Search, Stop
+from gputree.core.splits import (
+    MULTIWAY,
+    ONE_AGAINST_REST,
+    THRESHOLD,
+    CutRule,
+    Gate,
+    GroupRule,
+    Limits,
+    Missing,
+    Search,
+    Stop,
+)
 from gputree.core.target import refined
 from gputree.engine.pruning import Collapse, ErrorBased, ReducedError, Rule
 from gputree.engine.recipe import Recipe
+from gputree.engine.soften import soft_bounds
 from gputree.learners.grower import Prepared, Rows
+from gputree.learners.held_out import cases_of
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.tasks import ClassifierTree
 
 TAKEN = (  # parameters that are those of other trees
-    *("categorical_features", "categories", "categorical_split", "stopping", "max_depth", "max_bins"),
+    *("categorical_features", "categories", "stopping", "max_depth", "max_bins"),
     *("validation_fraction", "random_state", "device", "verbose"),
 )
 
@@ -38,7 +52,9 @@ class Constants:
     Weights are compared but for ``weight_slack`` cases. A side of a cut weighs ``side_share`` of the known weight a
     class, at most ``side_most``, or ``min_weight``; values nearer than ``value_gap`` are not parted. A test gains the
     mean of the node less ``gain_slack`` bits; its branches have an entropy above ``split_least`` bits, its score is
-    above ``score_least``. Columns of ``many_values`` of the weight as categories do not count in the mean.
+    above ``score_least``. Columns of ``many_values`` of the weight as categories do not count in the mean. Categories
+    above ``group_present`` cases begin as groups; a merge raises the ratio by ``group_rise``, and better keeps the part
+    ``group_gain`` of the gain.
     """
 
     weight_slack: float = 1e-6
@@ -49,8 +65,12 @@ class Constants:
     split_least: float = 1e-3
     score_least: float = 0.0
     many_values: float = 0.3
+    group_present: float = 0.5
+    group_rise: float = 1e-5
+    group_gain: float = 0.5
 
 
+MOST_GROUPED = 1_000  # categories of a column
 CONSTANTS = {"j48": Constants(), "c4.5": Constants(weight_slack=0.0, score_least=-1e-3)}
 
 
@@ -81,6 +101,11 @@ class C45Classifier(ClassifierTree):
     pruning : {"error", "reduced_error"}, rule of `gputree.pruning` or None, default="error"
         "error": by the errors that are to be expected, see `gputree.pruning.ErrorBased`. "reduced_error": by those on
         rows that are kept back, see `gputree.pruning.ReducedError`; the tree is grown on the others. None: not at all.
+    soft_thresholds : bool, default=False
+        Whether a prediction near a threshold weighs both branches (the option ``-p`` of C4.5): up to a lower bound all
+        of a row goes down the first, at the threshold a half, from an upper bound on nothing, and between these in
+        proportion. The bounds are where the training errors of a test, were it moved there, exceed its own by one
+        standard error. `apply`, rules and importances keep to the thresholds themselves.
     confidence : float, default=0.25
         Confidence of "error": the smaller, the more is cut.
     subtree_raising : bool, default=True
@@ -92,7 +117,10 @@ class C45Classifier(ClassifierTree):
         Share of the rows of each class, rounded down, that are kept back for a rule that asks for validation rows.
     random_state : int, RandomState or None
         Seed of the choice of these rows; None is 0. Nothing else is drawn.
-    categorical_split : {"multiway", "binary"}, default="multiway"
+    categorical_split : {"multiway", "grouped", "binary"}, default="multiway"
+        "grouped": branches of categories are merged, two at a time, while that raises the gain ratio (the option ``-s``
+        of C4.5); the column may be tested again below. Declared categories that a node has no rows of share a last
+        branch. At most 1,000 categories a column: time grows with their cube.
         "binary": of a column of categories, the best of them against all others, met in the fit or not (the option
         ``-B`` of J48); the column may be tested again below.
     constants : {"j48", "c4.5"}, default="j48"
@@ -119,6 +147,8 @@ class C45Classifier(ClassifierTree):
         With ``stopping``: why each leaf is one.
     forest_ : Forest
         All fitted arrays.
+    threshold_bounds_ : float64 array (n_nodes, 2)
+        With ``soft_thresholds``: lower and upper bound of every threshold, which lies between them; NaN in other nodes.
     fit_info_ : FitInfo
         Where the fit ran, how much it visited and how long it took.
 
@@ -142,15 +172,18 @@ class C45Classifier(ClassifierTree):
         **{name: TREE_CONSTRAINTS[name] for name in TAKEN},
         "min_weight": [Interval(Real, 0.0, None, closed="neither")],
         "pruning": [StrOptions({"error", "reduced_error"}), Rule, None],
+        "soft_thresholds": ["boolean"],
         "confidence": [Interval(Real, 0.0, 1.0, closed="neither")],
         "subtree_raising": ["boolean"],
         "collapse": ["boolean"],
         "constants": [StrOptions(set(CONSTANTS))],
+        "categorical_split": [StrOptions({"multiway", "grouped", "binary"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "unknown": [StrOptions({"spread", "error"})],
     }
     _asks_rows = True
     splitter: ClassVar[str] = "best"
+    _saved: ClassVar[tuple[str, ...]] = (*ClassifierTree._saved, "threshold_bounds_")
     monotonic_cst = None
 
     def __init__(
@@ -161,6 +194,7 @@ class C45Classifier(ClassifierTree):
         max_depth: int | None = None,
         stopping: Any = None,
         pruning: Any = "error",
+        soft_thresholds: bool = False,
         confidence: float = 0.25,
         subtree_raising: bool = True,
         collapse: bool = True,
@@ -181,6 +215,7 @@ class C45Classifier(ClassifierTree):
         self.max_depth = max_depth
         self.stopping = stopping
         self.pruning = pruning
+        self.soft_thresholds = soft_thresholds
         self.confidence = confidence
         self.subtree_raising = subtree_raising
         self.collapse = collapse
@@ -230,12 +265,24 @@ class C45Classifier(ClassifierTree):
         info = constants.split_least if self.criterion == "gain_ratio" else 0.0
         limits = Limits(min_weight=int(np.ceil(least - slack)), heavy=2, min_info=info)
         many = constants.many_values * rows.total_weight * rows.target.weights.unit
+        groups = self._groups(case, schema) if self.categorical_split == "grouped" else None
         averaged = np.array([f.kind == Kind.NUMERIC or len(f.categories) < many for f in schema.features], bool)
         return Recipe(
-            search=Search((THRESHOLD, categorical), criterion, limits, Missing.SPREAD, cuts),
+            search=Search((THRESHOLD, categorical), criterion, limits, Missing.SPREAD, cuts, groups),
             stop=Stop(self.max_depth, min_gain=-np.inf, above=constants.score_least, slack=int(slack)),
             gate=Gate(averaged if averaged.any() else ~averaged, constants.gain_slack),
         )
+
+    def _groups(self, case: float, schema: Schema) -> GroupRule:
+        """How categories are grouped, with so many units of weight a case."""
+        for feature in schema.features:
+            if len(feature.categories) > MOST_GROUPED:
+                raise ValueError(
+                    f"column {feature.name!r} has {len(feature.categories):,} categories, and categorical_split="
+                    f"'grouped' takes {MOST_GROUPED:,}: join some of them, or give 'multiway'"
+                )
+        own = CONSTANTS[self.constants]
+        return GroupRule(own.group_present * case, own.group_rise, own.group_gain)
 
     def _shaped(self, forest: Forest, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
         """Thresholds are values of the table."""
@@ -247,7 +294,16 @@ class C45Classifier(ClassifierTree):
 
     def _unpruned(self) -> Self:
         """The same, as it is grown."""
-        return clone(self).set_params(pruning=None, collapse=False)  # type: ignore[no-any-return]
+        settings = {"pruning": None, "collapse": False, "soft_thresholds": False}
+        return clone(self).set_params(**settings)  # type: ignore[no-any-return]
+
+    def _why_alone(self) -> str:
+        """Trees are added up without bounds."""
+        return (
+            "trees of bags have hard thresholds: give soft_thresholds=False"
+            if self.soft_thresholds
+            else super()._why_alone()
+        )
 
     def _pruner(self) -> Rule | None:
         """How the tree is pruned."""
@@ -257,10 +313,22 @@ class C45Classifier(ClassifierTree):
         return ReducedError() if self.pruning == "reduced_error" else self.pruning
 
     def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
-        """What the rules leave."""
+        """What the rules leave; the bounds of its thresholds."""
         if self.collapse:
             forest = Collapse()(self._fitted(forest, ready.rows.target))
-        return super()._pruned(forest, ready)
+        forest = super()._pruned(forest, ready)
+        if self.soft_thresholds:
+            fitted = self._fitted(forest, ready.rows.target)
+            self.threshold_bounds_ = np.array(soft_bounds(fitted, cases_of(ready.rows)).T, order="C")
+        return forest
+
+    def _sums(self, X: Any, forest: Forest, check_input: bool = True) -> NDArray[np.float64]:
+        """By the shares of rows where thresholds are soft, too."""
+        if not hasattr(self, "threshold_bounds_") or not forest.spreads:
+            return super()._sums(X, forest, check_input)
+        soft, share = self.threshold_bounds_.T, branch_shares(forest, self.layout_.weight(forest.stats.T))
+        X = self._read(X, check_input)
+        return self._predicted(X, lambda backend, rows: backend.predict(forest, rows, share, soft))
 
     def __sklearn_tags__(self) -> Any:
         """One output."""

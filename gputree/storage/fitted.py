@@ -17,6 +17,7 @@ from gputree.core.packed import narrow
 from gputree.inspect.check import expect
 from gputree.inspect.values import brief, decode, encode, plain_dtype
 from gputree.learners.bagging import Bagging
+from gputree.learners.base import BaseTree
 from gputree.storage.record import each, only, part, typed
 from gputree.storage.upgrade import Arrays
 
@@ -105,6 +106,7 @@ def check_fitted(model: Any, forest: Forest) -> None:
     if "seed_" not in model._saved:
         expect(forest.roots.size == 1, f"a {type(model).__name__} has one tree, and the file has {forest.roots.size}")
         check_tests(model, forest)
+        check_bounds(model, forest)
         return
     for name in ("seed_", "n_rows_", "bagging_"):
         expect(hasattr(model, name), f"a {type(model).__name__} needs {name}, and the file has none")
@@ -132,7 +134,7 @@ def check_fitted(model: Any, forest: Forest) -> None:
 def check_reasons(model: Any, forest: Forest) -> None:
     """A reason for every leaf where there is a rule, and none where there is none."""
     expect(
-        all(hasattr(model, name) == (model.stopping is not None) for name in ("_stop_codes", "_stop_words")),
+        all(hasattr(model, name) == (model.stopping is not None) for name in BaseTree._saved),
         "it has reasons of leaves without a rule, or a rule without reasons",
     )
     if model.stopping is None:
@@ -150,6 +152,22 @@ def check_tests(model: Any, forest: Forest) -> None:
         expect(is_list(tests, np.float64, forest.n_nodes), "there is not a number of tests for every node")
         fits = (tests == np.where(forest.kind == Test.LEAF, 0.0, np.floor(np.maximum(tests, 1.0)))) & (tests < np.inf)
         expect(fits.all(), "a test was chosen among a number of tests that is none")
+
+
+def check_bounds(model: Any, forest: Forest) -> None:
+    """Every threshold lies between its bounds where thresholds are soft, and has none where they are hard."""
+    soft = bool(getattr(model, "soft_thresholds", False))
+    expect(hasattr(model, "threshold_bounds_") == soft, "it has bounds of hard thresholds, or soft ones without bounds")
+    if not soft:
+        return
+    bounds, cut = model.threshold_bounds_, forest.kind == Test.THRESHOLD
+    fits = isinstance(bounds, np.ndarray) and bounds.dtype == np.float64 and bounds.shape == (forest.n_nodes, 2)
+    expect(fits, "there are not two bounds for every node")
+    expect(np.isnan(bounds[~cut]).all(), "a node has bounds and no threshold")
+    low, high = bounds[cut].T
+    between = (low <= forest.low[cut]) & (forest.low[cut] <= high)
+    with np.errstate(over="ignore", invalid="ignore"):
+        expect((between & (np.isfinite(high - low) | (low == high))).all(), "a threshold is not between its bounds")
 
 
 def check_bagging(bagging: Bagging, n_rows: int) -> None:

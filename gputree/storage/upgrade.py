@@ -24,6 +24,7 @@ FORESTS_OF_4 = ("RandomForestClassifier", "RandomForestRegressor", "ExtraTreesCl
 NEW_IN_5: dict[str, dict[str, Any]] = {  # estimator -> parameters
     **{name: {"pruning": None, "validation_fraction": 1 / 3} for name in TREES_OF_4},
     **{name: {"pruning": None, "stopping": None} for name in FORESTS_OF_4},
+    "C45Classifier": {"soft_thresholds": False},
 }
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]

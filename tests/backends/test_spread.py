@@ -49,7 +49,12 @@ def table(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
     )
 
 
-def plain_shares(forest: Forest, weight: NDArray[np.int64], i: int, row: list[float], own: float) -> dict[int, float]:
+Bounds = NDArray[np.float64] | None
+
+
+def plain_shares(
+    forest: Forest, weight: NDArray[np.int64], i: int, row: list[float], own: float, bounds: Bounds = None
+) -> dict[int, float]:
     """Leaf -> share, from left to right."""
     node = forest.node(i)
     if node.is_leaf:
@@ -63,12 +68,17 @@ def plain_shares(forest: Forest, weight: NDArray[np.int64], i: int, row: list[fl
     branch = int(forest.missing[i]) if math.isnan(x) else branch
     if branch == STAY:
         return {i: own}
-    if branch != SPREAD:
-        return plain_shares(forest, weight, node.children[branch], row, own)
+    parts = {node.children[branch]: own} if branch != SPREAD else {}
+    for child in node.children if branch == SPREAD else ():
+        parts[child] = own * (weight[child] / weight[i])
+    if bounds is not None and forest.kind[i] == Test.THRESHOLD and bounds[0, i] < x <= bounds[1, i]:
+        cut, (low, high) = float(forest.low[i]), bounds[:, i].tolist()
+        part = 1 - 0.5 * ((x - low) / (cut - low)) if x <= cut else 0.5 * ((high - x) / (high - cut))
+        parts = dict(zip(node.children, (own * part, own * (1 - part)), strict=True))
     shares: dict[int, float] = {}
-    for child in node.children:
-        if weight[child] > 0:
-            shares |= plain_shares(forest, weight, child, row, own * (weight[child] / weight[i]))
+    for child, part in parts.items():
+        if part > 0:
+            shares |= plain_shares(forest, weight, child, row, part, bounds)
     return shares
 
 
@@ -111,6 +121,29 @@ def test_places_from_left_by_plain_recursion() -> None:
     for root in forest.roots.tolist():
         visit(root, 0)
     np.testing.assert_array_equal(from_left(forest), expected)
+
+
+def some_bounds(forest: Forest, seed: int) -> NDArray[np.float64]:
+    """About most thresholds, to one side of some alone, and none about some."""
+    width = np.random.default_rng(seed).choice([0.0, 0.05, 0.5, 8.0], (2, forest.n_nodes))
+    bounds = forest.low + np.array([[-1.0], [1.0]]) * width
+    return np.where((forest.kind == Test.THRESHOLD) & np.isfinite(forest.low), bounds, np.nan)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_near_soft_thresholds_go_down_both_branches(backend: Backend, dtype: type) -> None:
+    forest, weight = spreading(8, 5)
+    X, bounds = table(np.random.default_rng(4), 300).astype(dtype), some_bounds(forest, 5)
+    X[:, 0] += np.random.default_rng(6).choice([0.0, 0.02, -0.3], 300).astype(dtype)
+    expected, several = np.zeros((300, 2)), 0
+    for i, row in enumerate(X.astype(np.float64).tolist()):
+        for root in forest.roots.tolist():
+            found = plain_shares(forest, weight, root, row, 1.0, bounds)
+            several += len(found) > len(plain_shares(forest, weight, root, row, 1.0))
+            for leaf, share in found.items():
+                expected[i] += share * forest.value[leaf]
+    assert several > 50
+    np.testing.assert_array_equal(backend.predict(forest, X, branch_shares(forest, weight), bounds), expected)
 
 
 def test_rows_in_many_parts_are_walked_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -262,7 +262,7 @@ def random_table(seed: int, weighted: bool) -> tuple[pd.DataFrame, NDArray[np.in
     return pd.DataFrame(columns), y, weight
 
 
-def plain(X: pd.DataFrame, y: NDArray[np.int64], w: Any, criterion: str, m: float, binary: bool = False) -> Node:
+def plain(X: pd.DataFrame, y: NDArray[np.int64], w: Any, criterion: str, m: float, split: str = "multiway") -> Node:
     columns: list[list[float | None]] = []
     levels = []
     for name in X.columns:
@@ -272,7 +272,7 @@ def plain(X: pd.DataFrame, y: NDArray[np.int64], w: Any, criterion: str, m: floa
         levels.append(len(X[name].cat.categories) if name.startswith("c") else 0)
     weight = np.ones(len(y)) if w is None else w
     size = float(weight.sum())
-    table = Table(columns, levels, y.tolist(), int(y.max()) + 1, size, m, criterion == "gain_ratio", binary)
+    table = Table(columns, levels, y.tolist(), int(y.max()) + 1, size, m, criterion == "gain_ratio", split)
     return c45.grow(table, [(i, float(weight[i])) for i in range(len(y))])
 
 
@@ -285,7 +285,7 @@ def test_plain_recursion(seed: int, split: str, criterion: str) -> None:
     m = [2.0, 1.0, 3.5][seed % 3]
     model = C45Classifier(criterion=criterion, min_weight=m, categorical_split=split).fit(X, y, w)
     ours = list(c45.walk(as_node(model)))
-    theirs = list(c45.walk(plain(X, y, w, criterion, m, split == "binary")))
+    theirs = list(c45.walk(plain(X, y, w, criterion, m, split)))
     assert [node.test for node in ours] == [node.test for node in theirs]
     for a, b in zip(ours, theirs, strict=True):
         assert a.weights == pytest.approx(b.weights, rel=1e-6, abs=1e-9)
