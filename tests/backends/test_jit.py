@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -872,6 +873,24 @@ def test_workers_of_joblib_fit(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="expected: this system has no fork")
 def test_a_child_of_fork_fits() -> None:
     assert lines(start(FORK)) == ["True"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("learner", ["DecisionTree", "RandomForest"])
+def test_a_table_is_not_copied(learner: str, dtype: type) -> None:
+    """Neither as it is nor in another type: codes take a byte a cell, columns are sorted one by one."""
+    X = np.random.default_rng(0).normal(size=(70_000, 60)).astype(dtype)
+    more = {"n_estimators": 2} if learner == "RandomForest" else {}
+    task = Job(X, labels(len(X)), learner, None, {"max_depth": 3, **more})
+    Job(X[:100], labels(100), learner, None, more).fit("jit")
+    tracemalloc.start()
+    try:
+        model = task.fit("jit")
+        model.predict(X)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * X.size  # a byte a cell, some columns, and the rows of nodes; a copy has four or eight a cell
 
 
 def test_little_work_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
