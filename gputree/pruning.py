@@ -257,14 +257,16 @@ def as_fitted(model: Any, cases: Cases) -> Cases:
 
 
 def check_counts(model: Any, cases: Cases, parts: list[Parts]) -> None:
-    """The classes of the rows are as many as the roots have counted."""
-    n_classes = model.layout_.sizes[0]
+    """The rows weigh what the roots have counted, by class where there are classes."""
+    layout, unit = model.layout_, model.weight_unit_
+    n_classes = layout.sizes[0] if layout.counts else 1
     for root, own in zip(model.forest_.roots.tolist(), parts, strict=True):
-        counts = np.zeros(n_classes, np.int64)
-        np.add.at(counts, cases.y[0][own.row], own.weight)
-        if (counts != model.forest_.stats[root, :n_classes]).any():
+        counts, stats = np.zeros(n_classes, np.int64), model.forest_.stats[root]
+        np.add.at(counts, cases.y[0][own.row] if layout.counts else np.zeros_like(own.row), own.weight)
+        fit = stats[:n_classes] if layout.counts else layout.weight(stats[:, None])
+        if (counts != fit).any():
+            classes = "by class, " if layout.counts else ""
             raise ValueError(
-                f"the rows have weights {(counts * model.weight_unit_).tolist()} by class, and the fit had "
-                f"{(model.forest_.stats[root, :n_classes] * model.weight_unit_).tolist()}; give the rows and weights "
-                "of the fit, or a rule that needs none, such as ErrorBased(raising=False)"
+                f"the rows have weights {(counts * unit).tolist()} {classes}and the fit had {(fit * unit).tolist()}; "
+                "give the rows and weights of the fit, or a rule that needs none"
             )

@@ -222,6 +222,30 @@ def test_a_rule_of_a_user() -> None:
     assert prune(DecisionTreeClassifier().fit(*load_iris(return_X_y=True)), Stump()).get_depth() == 1
 
 
+@pytest.mark.parametrize("model", [DecisionTreeRegressor(), RandomForestRegressor(3)], ids=["tree", "forest"])
+def test_a_rule_of_a_user_sees_the_rows_of_a_regression(model: Any) -> None:
+    class Sized(Stump):
+        needs = gputree.engine.pruning.Needs.FIT
+
+        def __call__(self, fitted: Any, cases: Any = None) -> Forest:
+            assert np.bincount(cases.parts.node, cases.parts.weight).sum() == 442 * fitted.forest.roots.size
+            return super().__call__(fitted)
+
+    X, y = load_diabetes(return_X_y=True)
+    model.fit(X, y)
+    assert prune(model, Sized(), X, y).forest_.max_depth == 1
+
+
+def test_rows_that_are_not_those_of_a_regression() -> None:
+    class Asking(Stump):
+        needs = gputree.engine.pruning.Needs.FIT
+
+    X, y = load_diabetes(return_X_y=True)
+    model = DecisionTreeRegressor(max_depth=2).fit(X, y)
+    with pytest.raises(ValueError, match=r"the rows have weights \[441.0\] and the fit had \[442.0\]"):
+        prune(model, Asking(), X[1:], y[1:])
+
+
 def test_a_deep_tree() -> None:
     """No recursion: a chain of 20,000 tests."""
     n = 20_001
