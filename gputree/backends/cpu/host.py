@@ -13,6 +13,7 @@ from gputree.backends.cpu.cells import DENSE, WORD
 from gputree.backends.cpu.finish import DEPTH, FIRST, PARENT, STATS, STOP
 from gputree.backends.cpu.records import Layout as Layout_
 from gputree.backends.cpu.walk import LOOKUP_BIT, Tests
+from gputree.backends.groups import Groups
 from gputree.backends.nodes import blank
 from gputree.backends.oracle import candidates, dense
 from gputree.backends.protocol import Subtrees
@@ -20,7 +21,7 @@ from gputree.backends.shard import Codes, Shard
 from gputree.core.criteria import TargetKind
 from gputree.core.forest import Forest, Grown, Test
 from gputree.core.schema import Kind
-from gputree.core.splits import Candidates, Growth, Limits, Missing, Search, Slots, Splits
+from gputree.core.splits import Candidates, GroupRule, Growth, Limits, Missing, Search, Slots, Splits
 from gputree.core.target import Layout
 
 WALKS: dict[int, tuple[tuple[Any, ...], NDArray[np.int32], NDArray[np.float64]]] = {}
@@ -202,6 +203,18 @@ def tests_of(forest: Forest) -> tuple[Any, ...]:
     node[inner, 1] = (forest.first_child.astype(np.int64) << 32 | lookup | forest.feature)[inner]
     rest = (getattr(forest, name) for name in Tests._fields[1:])
     return (node, *(np.array(array) for array in rest))  # copies: Numba compiles once more for what is locked
+
+
+def merge_with(run: Any, groups: Groups, rule: GroupRule) -> NDArray[np.int64]:
+    """`groups.merged`, by the kernel `merge_groups`."""
+    first = np.concatenate([[0], np.cumsum(np.bincount(groups.seg, minlength=groups.terms.shape[1]))])
+    into = np.arange(groups.seg.size) - first[groups.seg]
+    limits = np.array([groups.heavy, rule.rise, rule.kept], np.float64)
+    run(np.array(groups.counts.T, order="C"), first, np.array(groups.terms.T, order="C"), limits, into)
+    into += first[groups.seg]
+    while (into != into[into]).any():
+        into = into[into]
+    return into
 
 
 def found_of(
