@@ -256,7 +256,7 @@ class Jit(Oracle):
         if not search.criterion.traced:
             return self.search_untraced(table, slots, search)
         if search.groups is not None:
-            own = partial(merge_with, kernels(RATIO).merge_groups)
+            own = partial(merge_with, kernels(RATIO).merge_groups, self.each)
             return search_apart(self, table, slots, search, own)
         require_known(self.name, search)
         shard = table.shard

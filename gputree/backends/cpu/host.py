@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 from weakref import finalize
@@ -24,6 +25,7 @@ from gputree.core.schema import Kind
 from gputree.core.splits import Candidates, GroupRule, Growth, Limits, Missing, Search, Slots, Splits
 from gputree.core.target import Layout
 
+PIECES = 64  # of the segments whose categories are merged
 WALKS: dict[int, tuple[tuple[Any, ...], NDArray[np.int32], NDArray[np.float64]]] = {}
 
 
@@ -205,12 +207,18 @@ def tests_of(forest: Forest) -> tuple[Any, ...]:
     return (node, *(np.array(array) for array in rest))  # copies: Numba compiles once more for what is locked
 
 
-def merge_with(run: Any, groups: Groups, rule: GroupRule) -> NDArray[np.int64]:
-    """`groups.merged`, by the kernel `merge_groups`."""
+def merge_with(run: Any, each: Callable[[Any, Any], Any], groups: Groups, rule: GroupRule) -> NDArray[np.int64]:
+    """`groups.merged`, by the kernel `merge_groups`; ``each`` gives threads some segments."""
     first = np.concatenate([[0], np.cumsum(np.bincount(groups.seg, minlength=groups.terms.shape[1]))])
     into = np.arange(groups.seg.size) - first[groups.seg]
     limits = np.array([groups.heavy, rule.rise, rule.kept], np.float64)
-    run(np.array(groups.counts.T, order="C"), first, np.array(groups.terms.T, order="C"), limits, into)
+    counts, terms = np.array(groups.counts.T, order="C"), np.array(groups.terms.T, order="C")
+    step = max(1, terms.shape[0] // PIECES)
+
+    def work(s: int) -> None:
+        run(counts, first[s : s + step + 1], terms[s : s + step], limits, into)
+
+    each(work, range(0, terms.shape[0], step))
     into += first[groups.seg]
     while (into != into[into]).any():
         into = into[into]
