@@ -10,20 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from gputree.backends.nodes import Found, Nodes
+from gputree.backends.groups import Merge, scan_groups
+from gputree.backends.nodes import Found, Nodes, Segments
 from gputree.backends.oracle import candidates
 from gputree.backends.protocol import Backend
-from gputree.backends.scan import scan_cells
 from gputree.backends.untraced import by_kind
 from gputree.core.schema import Kind
 from gputree.core.splits import TEST, Candidates, Search, Slots
 
 
-def search_apart(backend: Backend, table: Any, slots: Slots, search: Search) -> Candidates:
+def search_apart(backend: Backend, table: Any, slots: Slots, search: Search, merge: Merge | None = None) -> Candidates:
     """Best test of every slot and feature of a table, by a search that groups categories.
 
-    The table has ``shard``, and ``features`` i4 (k, m), of which -1 is none.
+    The table has ``shard``, and ``features`` i4 (k, m), of which -1 is none; ``merge`` is the backend's own, if any.
     """
+    assert search.groups is not None
     features, book, layout = table.features, table.shard.codes.book, table.shard.target.layout
     listed = (features >= 0) & (book.kind[features] == Kind.CATEGORICAL)
     numeric = tuple(g for g in search.generators if g.serves != Kind.CATEGORICAL)
@@ -34,7 +35,9 @@ def search_apart(backend: Backend, table: Any, slots: Slots, search: Search) -> 
     nodes, lookups = Nodes.of(slots, layout, search), []
     read = backend.read(replace(table, features=np.where(listed, features, np.int32(-1))))
     for cells in by_kind(read, book, features, layout):
-        for test, lookup in scan_cells(cells, features.shape[1], nodes):
-            best.put(test)
-            lookups += [] if lookup is None else [lookup]
+        own = Segments(cells, cells.pairs // features.shape[1], nodes, cells.pairs[:0]).known()
+        if own.cells.code.size:
+            test, lookup = scan_groups(own.cells, own.slot, own.nodes, search.groups, merge)
+            best.put(own.marked(test))
+            lookups.append(lookup)
     return candidates(best, features, lookups)

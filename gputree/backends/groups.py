@@ -6,8 +6,9 @@ change is measured once, and again only where one of the two has grown. `gputree
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +27,30 @@ PAIRS = 1 << 20  # of groups that are compared at a time
 Floats = NDArray[np.float64]
 
 
-def scan_groups(cells: Cells, slot: NDArray[np.int64], nodes: Nodes, rule: GroupRule) -> tuple[Found, Lookup]:
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Groups of segments before they are merged.
+
+    ``counts`` i8 (K, G) by class; ``seg`` (G,) ascending; ``terms`` f8 (3, S): what else adds to the gain and to the
+    information of the tests, and the weights of the nodes. Groups are heavy from the weight ``heavy`` on.
+    """
+
+    counts: NDArray[np.int64]
+    seg: NDArray[np.int64]
+    terms: Floats
+    heavy: int
+
+
+Merge: TypeAlias = Callable[[Groups, GroupRule], NDArray[np.int64]]
+"""A twin of `merged`: the first of the groups that each group (G,) is one with in the end."""
+
+
+def scan_groups(
+    cells: Cells, slot: NDArray[np.int64], nodes: Nodes, rule: GroupRule, merge: Merge | None = None
+) -> tuple[Found, Lookup]:
     """One test a segment: a branch for each group of categories, and a last one for declared ones that are in none."""
     layout, limits, n_seg = nodes.layout, nodes.search.limits, slot.size
-    leader = leaders(cells, slot, nodes, rule)
+    leader = leaders(cells, slot, nodes, rule, merge or merged)
     light, heads = leader < 0, np.unique(leader[leader >= 0])
     n_groups, n_light = (np.bincount(cells.seg[which], minlength=n_seg) for which in (heads, light))
     place = np.searchsorted(heads, leader) - (np.cumsum(n_groups) - n_groups)[cells.seg]
@@ -72,7 +93,7 @@ def group_lookup(
     return cells.pairs[key >> 16], key & 0xFFFF, np.concatenate([branch[met], n_groups[rest]])[first]
 
 
-def leaders(cells: Cells, slot: NDArray[np.int64], nodes: Nodes, rule: GroupRule) -> NDArray[np.int64]:
+def leaders(cells: Cells, slot: NDArray[np.int64], nodes: Nodes, rule: GroupRule, merge: Merge) -> NDArray[np.int64]:
     """The first cell of the group of every cell (M,), -1 of those in none."""
     own = nodes.layout.output(0)
     stats = cells.stats[own]
@@ -88,7 +109,7 @@ def leaders(cells: Cells, slot: NDArray[np.int64], nodes: Nodes, rule: GroupRule
     whole = nodes.whole[slot]
     unknown = RATIO.info(whole - nodes.weight[slot], whole)
     terms = np.stack([value - measured(total)[0], info + unknown, whole])
-    into = merged(Groups(counts, seg, terms, nodes.search.limits.min_weight), rule)
+    into = merge(Groups(counts, seg, terms, nodes.search.limits.min_weight), rule)
     found[kept] = heads[into[group]]
     return found
 
@@ -109,20 +130,6 @@ def measured(counts: NDArray[np.int64]) -> tuple[Floats, Floats]:
     """What groups of these rows by class (K, G) add to the gain and to the information of a test, (G,) each."""
     n, x = counts.sum(axis=0).astype(np.float64), counts.astype(np.float64)
     return RATIO.value(x, n, x, n), RATIO.info(n, n)
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Groups of segments before they are merged.
-
-    ``counts`` i8 (K, G) by class; ``seg`` (G,) ascending; ``terms`` f8 (3, S): what else adds to the gain and to the
-    information of the tests, and the weights of the nodes. Groups are heavy from the weight ``heavy`` on.
-    """
-
-    counts: NDArray[np.int64]
-    seg: NDArray[np.int64]
-    terms: Floats
-    heavy: int
 
 
 def merged(groups: Groups, rule: GroupRule) -> NDArray[np.int64]:
@@ -155,7 +162,10 @@ def best_pairs(seg: NDArray[np.int64], score: Floats, keeps: NDArray[np.bool_]) 
     That is the last one of the highest score, unless it does not keep the gain: then the best among the next one that
     does and all behind it.
     """
-    left, found = np.arange(seg.size), [np.zeros(0, np.intp)]
+    best = last_best(seg, score)
+    poor = np.zeros(int(seg[-1]) + 1 if seg.size else 0, bool)
+    poor[seg[best]] = ~keeps[best]
+    found, left = [best[keeps[best]]], np.flatnonzero(poor[seg])
     while left.size:
         best = left[last_best(seg[left], score[left])]
         behind = left[keeps[left] & (left > at_segments(seg, best)[seg[left]])]
@@ -182,8 +192,8 @@ class Merging:
     """Groups of some segments, and tests of them, while groups are merged.
 
     ``counts`` i8 (K, G) by class, 0 of groups that are gone; ``to`` (G,) is the group that each was merged into.
-    ``gain`` and ``info`` f8 (S,) are those of the tests. ``pairs`` (2, P) of groups of one segment, in order, would
-    change the two by ``change`` (2, P). ``open`` bool (S,): whether more may be merged.
+    ``gain`` and ``info`` f8 (S,) are those of the tests, ``open`` bool (S,) whether more may be merged. ``pairs``
+    (3, P), in order, are two groups and their open segment, and would change its two by ``change`` (2, P).
     """
 
     def __init__(self, groups: Groups, rule: GroupRule) -> None:
@@ -192,38 +202,39 @@ class Merging:
         for total, own in zip((self.gain, self.info), measured(self.counts), strict=True):
             np.add.at(total, self.seg, own)
         self.least = rule.kept * self.gain
-        self.open, self.to = np.ones(self.gain.size, bool), np.arange(self.seg.size)
-        later = np.cumsum(np.bincount(self.seg, minlength=self.gain.size))[self.seg] - 1 - self.to
-        self.pairs = np.stack([np.repeat(self.to, later), ranges(self.to + 1, later)])
+        number, self.to = np.bincount(self.seg, minlength=self.gain.size), np.arange(self.seg.size)
+        self.open = number > 2
+        later = np.where(self.open[self.seg], np.cumsum(number)[self.seg] - 1 - self.to, 0)
+        first = np.repeat(self.to, later)
+        self.pairs = np.stack([first, ranges(self.to + 1, later), self.seg[first]])
         self.change = self.changes(self.pairs)
 
     def changes(self, pairs: NDArray[np.int64]) -> Floats:
-        """What merging pairs (2, P) would change, (2, P); some pairs at a time, for there may be many classes."""
+        """What merging pairs (3, P) would change, (2, P); some pairs at a time, for there may be many classes."""
         some = max(1, PAIRS // self.counts.shape[0])
         alone = np.stack(measured(self.counts))
         found = [np.zeros((2, 0))]
-        for a, b in (pairs[:, first : first + some] for first in range(0, pairs.shape[1], some)):
+        for a, b, _ in (pairs[:, first : first + some] for first in range(0, pairs.shape[1], some)):
             found.append(np.stack(measured(self.counts[:, a] + self.counts[:, b])) - alone[:, a] - alone[:, b])
         return np.concatenate(found, axis=1)
 
     def step(self) -> bool:
         """Merge the best pair of every segment that gains by it; whether there was one."""
         weight = self.counts.sum(axis=0)
-        number, heavy = (
-            np.bincount(self.seg[which], minlength=self.gain.size) for which in (weight > 0, weight >= self.heavy)
-        )
-        self.open &= number > 2
-        barred = self.heaviest(weight) & (heavy < 3)[self.seg]
-        at = np.flatnonzero(self.open[self.seg[self.pairs[0]]] & ~barred[self.pairs].any(axis=0))
-        seg = self.seg[self.pairs[0, at]]
-        gain, info = self.gain[seg] + self.change[0, at], self.info[seg] + self.change[1, at]
+        heavy = np.bincount(self.seg[weight >= self.heavy], minlength=self.gain.size)
+        (seg, change), at = (self.pairs[2], self.change), None
+        if (heavy[seg] < 3).any():
+            barred = self.heaviest(weight) & (heavy < 3)[self.seg]
+            at = np.flatnonzero(~(barred[self.pairs[0]] | barred[self.pairs[1]]))
+            seg, change = seg[at], change[:, at]
+        gain, info = self.gain[seg] + change[0], self.info[seg] + change[1]
         score = self.ratio(gain, info, seg)
         pick = best_pairs(seg, score, gain >= self.least[seg])
         here = seg[pick]
         rises = score[pick] >= self.ratio(self.gain[here], self.info[here], here) + self.rule.rise
         rises |= heavy[here] < 2
         self.open[here[~rises]] = False
-        self.merge(at[pick[rises]])
+        self.merge(pick[rises] if at is None else at[pick[rises]])
         return bool(rises.any())
 
     def heaviest(self, weight: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -239,17 +250,19 @@ class Merging:
 
     def merge(self, which: NDArray[np.intp]) -> None:
         """Merge some pairs, at most one of a segment: the second group goes into the first."""
-        a, b = self.pairs[:, which]
-        self.gain[self.seg[a]] += self.change[0, which]
-        self.info[self.seg[a]] += self.change[1, which]
+        a, b, seg = self.pairs[:, which]
+        self.gain[seg] += self.change[0, which]
+        self.info[seg] += self.change[1, which]
         self.counts[:, a] += self.counts[:, b]
         self.counts[:, b] = 0
         self.to[b] = a
-        grown, gone = np.zeros((2, self.seg.size), bool)
-        grown[a], gone[b] = True, True
-        left = self.open[self.seg[self.pairs[0]]] & ~gone[self.pairs].any(axis=0)
-        self.pairs, self.change = self.pairs[:, left], self.change[:, left]
-        again = np.flatnonzero(grown[self.pairs].any(axis=0))
+        self.open &= np.bincount(self.seg[self.to == np.arange(self.to.size)], minlength=self.open.size) > 2
+        fate = np.zeros(self.seg.size, np.uint8)
+        fate[a], fate[b] = 1, 2  # has grown, is gone
+        fates = fate[self.pairs[0]] | fate[self.pairs[1]]
+        left = np.flatnonzero((fates < 2) & self.open[self.pairs[2]])
+        self.pairs, self.change = self.pairs.take(left, axis=1), self.change.take(left, axis=1)
+        again = np.flatnonzero(fates[left])
         self.change[:, again] = self.changes(self.pairs[:, again])
 
     def into(self) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from pickle import UnpicklingError
 from threading import RLock, Timer
@@ -30,6 +30,7 @@ from gputree.backends.cpu.host import (
     is_pair,
     job_of,
     layout_of,
+    merge_with,
     places_of,
     room_of_nodes,
     room_of_parts,
@@ -39,6 +40,7 @@ from gputree.backends.cpu.host import (
     walk_of,
 )
 from gputree.backends.cpu.module import load_module
+from gputree.backends.groups import RATIO
 from gputree.backends.oracle import Oracle
 from gputree.backends.oracle import Table as OracleTable
 from gputree.backends.protocol import CodeSpec, Given, Subtrees, require_known, tell
@@ -254,7 +256,8 @@ class Jit(Oracle):
         if not search.criterion.traced:
             return self.search_untraced(table, slots, search)
         if search.groups is not None:
-            return search_apart(self, table, slots, search)
+            own = partial(merge_with, kernels(RATIO).merge_groups, self.each)
+            return search_apart(self, table, slots, search, own)
         require_known(self.name, search)
         shard = table.shard
         features = np.array(table.features, order="C")  # Numba would compile once more for other arrays

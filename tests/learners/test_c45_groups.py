@@ -204,10 +204,10 @@ def many_categories(seed: int, n: int = 600, n_classes: int = 3) -> tuple[pd.Dat
 
 def test_pairs_are_compared_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = many_categories(0)
-    usual = Grown().fit(X, y).fingerprint()
+    usual = Grown(device="numpy").fit(X, y).fingerprint()
     for few in (1, 100):
         monkeypatch.setattr(gputree.backends.groups, "PAIRS", few)
-        assert Grown().fit(X, y).fingerprint() == usual
+        assert Grown(device="numpy").fit(X, y).fingerprint() == usual
 
 
 def test_weights_are_copies() -> None:
@@ -224,7 +224,9 @@ def test_weights_are_copies() -> None:
 DEVICES = ["jit", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
-@pytest.mark.parametrize("case", ["mixed", "weights", "many categories", "no numbers", "by gain"])
+@pytest.mark.parametrize(
+    "case", ["mixed", "weights", "many categories", "no numbers", "many classes", "light", "by gain"]
+)
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_trees_of_the_oracle(device: str, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Array for array on every backend."""
@@ -234,7 +236,9 @@ def test_the_trees_of_the_oracle(device: str, case: str, monkeypatch: pytest.Mon
     if case in ("many categories", "no numbers"):
         (X, y), w = many_categories(3), None
         X = X.assign(x=np.arange(len(y)) % 17.0) if case == "many categories" else X
-    settings = {"criterion": "entropy"} if case == "by gain" else {}
+    if case == "many classes":
+        (X, y), w = many_categories(5, n_classes=5), None
+    settings = {"by gain": {"criterion": "entropy"}, "light": {"min_weight": 1e-9}}.get(case, {})
     expected = Grouped(device="numpy", **settings).fit(X, y, w)
     if device == "emulated":
         emulate(monkeypatch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 from weakref import finalize
@@ -13,6 +14,7 @@ from gputree.backends.cpu.cells import DENSE, WORD
 from gputree.backends.cpu.finish import DEPTH, FIRST, PARENT, STATS, STOP
 from gputree.backends.cpu.records import Layout as Layout_
 from gputree.backends.cpu.walk import LEAF_BIT, LOOKUP_BIT, SECOND_BIT, Tests
+from gputree.backends.groups import Groups
 from gputree.backends.nodes import blank
 from gputree.backends.oracle import candidates, dense
 from gputree.backends.protocol import Subtrees
@@ -20,10 +22,11 @@ from gputree.backends.shard import Codes, Shard
 from gputree.core.criteria import TargetKind
 from gputree.core.forest import Forest, Grown, Test
 from gputree.core.schema import BYTE_CODES, Kind
-from gputree.core.splits import Candidates, Growth, Limits, Missing, Scan, Search, Slots, Splits
+from gputree.core.splits import Candidates, GroupRule, Growth, Limits, Missing, Scan, Search, Slots, Splits
 from gputree.core.target import Layout
 
 LISTED = 8  # channels from which rows are listed, where cells of tables would be so many times as many
+PIECES = 64  # of the segments whose categories are merged
 WALKS: dict[int, tuple[tuple[Any, ...], NDArray[np.int32], NDArray[np.float64]]] = {}
 
 
@@ -224,6 +227,24 @@ def tests_of(forest: Forest) -> tuple[Any, ...]:
     plain = not lookup.any() and bool(((forest.n_children == 2) & (forest.missing <= 1))[inner].all())
     rest = (getattr(forest, name) for name in Tests._fields[2:])
     return (plain, node, *(np.array(array) for array in rest))  # copies: Numba compiles once more for what is locked
+
+
+def merge_with(run: Any, each: Callable[[Any, Any], Any], groups: Groups, rule: GroupRule) -> NDArray[np.int64]:
+    """`groups.merged`, by the kernel `merge_groups`; ``each`` gives threads some segments."""
+    first = np.concatenate([[0], np.cumsum(np.bincount(groups.seg, minlength=groups.terms.shape[1]))])
+    into = np.arange(groups.seg.size) - first[groups.seg]
+    limits = np.array([groups.heavy, rule.rise, rule.kept], np.float64)
+    counts, terms = np.array(groups.counts.T, order="C"), np.array(groups.terms.T, order="C")
+    step = max(1, terms.shape[0] // PIECES)
+
+    def work(s: int) -> None:
+        run(counts, first[s : s + step + 1], terms[s : s + step], limits, into)
+
+    each(work, range(0, terms.shape[0], step))
+    into += first[groups.seg]
+    while (into != into[into]).any():
+        into = into[into]
+    return into
 
 
 def found_of(
