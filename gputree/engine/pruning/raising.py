@@ -1,7 +1,8 @@
 """Error-based pruning that may put the heaviest branch of a test in its place. May import core.
 
-Cases are sent down again wherever the tree above them changes, so all nodes of one depth are judged at once, the
-deepest first; a branch that was raised is judged anew, from its leaves up.
+What a test makes of its cases depends on them and on what is below it only. So tests are judged from the leaves up,
+many at once, by the counts of the fit as far as these tell; only where a branch that is no leaf might take the place of
+its test are the cases needed, and sent down. Below a branch that was raised all is judged anew, with all of its cases.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from numpy.typing import NDArray
 from gputree.core.families import depths
 from gputree.core.forest import Forest, Test, canonical_order, ranges
 from gputree.core.routes import Parts, by_cases, parted
-from gputree.engine.pruning.records import Cases, Fitted, directed, misfits, recounted
+from gputree.engine.pruning.records import Cases, Fitted, misfits, settled
 
-Limit: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+Floats: TypeAlias = NDArray[np.float64]
+Ids: TypeAlias = NDArray[np.intp]
+Limit: TypeAlias = Callable[[Floats, Floats], Floats]
 """Errors to be expected of leaves (M,), from their cases and the errors among these."""
 
 SLACK = 0.1  # errors that a smaller tree may be expected to make more (Quinlan 1993)
@@ -32,19 +35,19 @@ class Verdict:
     ``branch`` is the number of the heaviest branch. Nodes are numbered as before pruning.
     """
 
-    node: NDArray[np.intp]
-    cases: NDArray[np.float64]
-    leaf: NDArray[np.float64]
-    tree: NDArray[np.float64]
-    raised: NDArray[np.float64]
-    branch: NDArray[np.intp]
+    node: Ids
+    cases: Floats
+    leaf: Floats
+    tree: Floats
+    raised: Floats
+    branch: Ids
 
 
 class Raising:
     """The state of one pruning.
 
     A place is a node of the forest as it was; ``source`` says whose test and children stand there now, ``parent`` in
-    which place a node hangs, ``leaf`` whether the place has no test any more.
+    which place a node hangs, ``leaf`` whether the place has no test any more, ``counts`` which classes its cases have.
     """
 
     def __init__(self, fitted: Fitted, cases: Cases, limit: Limit) -> None:
@@ -52,131 +55,149 @@ class Raising:
         self.fitted, self.forest, self.all, self.limit = fitted, forest, cases, limit
         self.source, self.parent = np.arange(forest.n_nodes), forest.parent.copy()
         self.leaf = forest.kind == Test.LEAF
-        self.counts = np.zeros((forest.n_nodes, fitted.layout.sizes[0]), np.int64)
-        self.errors = np.zeros(forest.n_nodes)  # expected of what stands in a place
-        self.waiting = np.zeros(forest.n_nodes, bool)
-        self.parts: dict[int, Parts] = {}  # of the cases in tests, by depth
-        self.owner, self.place = np.zeros((2, forest.n_nodes), np.intp)
+        self.counts = forest.stats[:, fitted.layout.output(0)].copy()
+        self.errors = self.expected(self.counts)  # of what stands in a place
+        self.waiting: list[tuple[Ids, Parts]] = []  # tests to be judged, the last first, and their cases
+        self.number = np.full(forest.n_nodes, -1)  # of places in a list, while it is in use
         self.divide = by_cases(forest)
         self.verdicts: list[Verdict] = []
 
     def run(self) -> Forest:
         """Judge every test; the forest that is left."""
-        assert self.all.parts is not None
-        self.settle(self.all.parts)
-        while self.waiting.any():
-            nodes = np.flatnonzero(self.waiting)
-            depth = self.forest.depth[nodes]
-            self.judge(nodes[depth == depth.max()])
+        self.gather(self.judge_by_counts())
+        while self.waiting:
+            self.judge(*self.waiting.pop())
         return self.left()
 
-    def settle(self, at: Parts) -> None:
-        """Send cases down from some places to the leaves, and have all tests on the way judged."""
-        pieces = [at]
-        while any(len(piece) for piece in pieces):
-            there = np.flatnonzero(sum(np.bincount(p.node, minlength=self.leaf.size) for p in pieces))
-            self.counts[there] = 0
-            for piece in pieces:
-                self.count(self.counts, piece)
-            self.waiting[there] = ~self.leaf[there]
-            self.errors[there] = self.limit(*misfits(self.counts[there], self.fitted.unit))
-            at = Parts.joined([piece.take(np.flatnonzero(~self.leaf[piece.node])) for piece in pieces])
-            self.keep(at)
-            pieces = self.down(at)
+    def judge_by_counts(self) -> NDArray[np.bool_]:
+        """Judge the tests that the counts of the fit decide; which others there are, bool (N,)."""
+        open_ = np.zeros(self.forest.n_nodes, bool)
+        tests = np.flatnonzero(~self.leaf)
+        depth = self.forest.depth[tests]
+        order = tests[np.argsort(depth, kind="stable")]
+        for nodes in np.split(order, np.cumsum(np.bincount(depth))[:-1])[::-1]:
+            child, _, first = self.children(nodes)
+            undecided = np.logical_or.reduceat(open_[child], first) | ~self.leaf[self.heaviest(nodes)]
+            open_[nodes] = undecided
+            self.judge(nodes[~undecided], NO_PARTS)
+        return open_
 
-    def count(self, counts: NDArray[np.int64], at: Parts) -> None:
-        """Add the classes of cases to those of their nodes (nodes, classes)."""
-        np.add.at(counts.reshape(-1), at.node * counts.shape[1] + self.all.y[0][at.row], at.weight)
+    def gather(self, open_: NDArray[np.bool_]) -> None:
+        """Have these tests judged: the cases of each, from the roots down."""
+        assert self.all.parts is not None
+        here, pieces = self.forest.roots.astype(np.intp), [self.all.parts]
+        while (here := here[open_[here]]).size:
+            at = Parts.joined([piece.take(np.flatnonzero(open_[piece.node])) for piece in pieces])
+            self.waiting.append((here, at))
+            here, pieces = self.children(here)[0], self.down(at)
 
-    def keep(self, at: Parts) -> None:
-        """Remember the cases of tests, in the place of those that were there."""
-        new = np.zeros(self.forest.n_nodes, bool)
-        new[at.node] = True
-        depth = self.forest.depth[at.node]
-        levels = np.flatnonzero(np.bincount(depth)).tolist()
-        for level in levels:
-            own = at if len(levels) == 1 else at.take(depth == level)
-            old = self.parts.get(level)
-            self.parts[level] = own if old is None else Parts.joined([old.take(~new[old.node]), own])
+    def children(self, nodes: Ids) -> tuple[Ids, Ids, Ids]:
+        """Branches (C,) of tests (k,), the place of the test of each in the list, where those of each begin (k,)."""
+        source = self.source[nodes]
+        count = self.forest.n_children[source].astype(np.intp)
+        owner = np.repeat(np.arange(nodes.size), count)
+        return ranges(self.forest.first_child[source], count), owner, np.cumsum(count) - count
+
+    def heaviest(self, nodes: Ids) -> Ids:
+        """The heaviest branches of tests, the last among equals."""
+        child, owner, first = self.children(nodes)
+        weight = self.counts[child].sum(axis=1) * self.fitted.unit
+        near = np.flatnonzero(weight >= np.maximum.reduceat(weight, first)[owner] - EQUAL)
+        stop = first + self.forest.n_children[self.source[nodes]]
+        last: Ids = child[near[np.searchsorted(near, stop) - 1]]
+        return last
+
+    def expected(self, counts: NDArray[np.int64]) -> Floats:
+        """Errors expected of leaves (M, classes)."""
+        return self.limit(*misfits(counts, self.fitted.unit))
+
+    def judge(self, nodes: Ids, at: Parts) -> None:
+        """Make tests leaves, put their heaviest branches in their place, or leave them; the cases are among these."""
+        if not nodes.size:
+            return
+        child, _, first = self.children(nodes)
+        heaviest, leaf = self.heaviest(nodes), self.errors[nodes]
+        tree, raised = np.add.reduceat(self.errors[child], first), leaf.copy()
+        asks = np.flatnonzero(~self.leaf[heaviest])  # a leaf in the place of its test is what the test is as a leaf
+        raised[asks] = self.branch(heaviest[asks], self.moved(nodes[asks], heaviest[asks], at))
+        total = misfits(self.counts[nodes], self.fitted.unit)[0]
+        self.verdicts.append(Verdict(nodes, total, leaf, tree, raised, heaviest - child[first]))
+        flat = (leaf <= raised + SLACK + EQUAL) & (leaf <= tree + SLACK + EQUAL)
+        up = np.flatnonzero(~flat & (raised <= tree + SLACK + EQUAL))
+        self.leaf[nodes[flat]] = True
+        self.errors[nodes] = np.where(flat, leaf, tree)
+        if up.size:
+            self.put_up(nodes[up], heaviest[up], self.moved(nodes[up], nodes[up], at))
+
+    def moved(self, nodes: Ids, to: Ids, at: Parts) -> Parts:
+        """The cases of some places, in others."""
+        self.number[nodes] = np.arange(nodes.size)
+        own = self.number[at.node]
+        self.number[nodes] = -1
+        some = np.flatnonzero(own >= 0)
+        return Parts(at.row[some], to[own[some]], at.weight[some])
+
+    def branch(self, places: Ids, at: Parts) -> Floats:
+        """Errors expected of what stands in places (k,), with these cases."""
+        here, owner, pieces = places, np.arange(places.size), [at]
+        expected = np.zeros(places.size)
+        while here.size:
+            flags = [self.leaf[piece.node] for piece in pieces]
+            ended = [piece.take(np.flatnonzero(leaf)) for piece, leaf in zip(pieces, flags, strict=True)]
+            going = [piece.take(np.flatnonzero(~leaf)) for piece, leaf in zip(pieces, flags, strict=True)]
+            leaf = self.leaf[here]
+            np.add.at(expected, owner[leaf], self.expected(self.counted(here[leaf], ended)))
+            here, owner = here[~leaf], owner[~leaf]
+            below, above, _ = self.children(here)
+            here, owner, pieces = below, owner[above], self.down(Parts.joined(going))
+        return expected
+
+    def counted(self, places: Ids, pieces: list[Parts]) -> NDArray[np.int64]:
+        """Classes of the cases in places, which are all that there are (k, classes)."""
+        counts = np.zeros((places.size, self.counts.shape[1]), np.int64)
+        self.number[places] = np.arange(places.size)
+        for at in pieces:
+            cell = self.number[at.node] * counts.shape[1] + self.all.y[0][at.row]
+            np.add.at(counts.reshape(-1), cell, at.weight)
+        self.number[places] = -1
+        return counts
 
     def down(self, at: Parts) -> list[Parts]:
         """One step down from places."""
         return parted(self.forest, replace(at, node=self.source[at.node]), self.all.X, self.divide)[0]
 
-    def cases_of(self, nodes: NDArray[np.intp]) -> Parts:
-        """The cases in tests of one depth."""
-        wanted = np.zeros(self.forest.n_nodes, bool)
-        wanted[nodes] = True
-        at = self.parts[int(self.forest.depth[nodes[0]])]
-        return at.take(wanted[at.node])
-
-    def judge(self, nodes: NDArray[np.intp]) -> None:
-        """Make nodes of one depth leaves, put their heaviest branches in their place, or leave them."""
-        self.waiting[nodes] = False
-        count = self.forest.n_children[self.source[nodes]].astype(np.intp)
-        child, first = ranges(self.forest.first_child[self.source[nodes]], count), np.cumsum(count) - count
-        heaviest = self.heaviest(child, first, count)
-        total, wrong = misfits(self.counts[nodes], self.fitted.unit)
-        leaf, tree = self.limit(total, wrong), np.add.reduceat(self.errors[child], first)
-        raised = self.branch(nodes, heaviest)
-        self.verdicts.append(Verdict(nodes, total, leaf, tree, raised, heaviest - child[first]))
-        flat = (leaf <= raised + SLACK + EQUAL) & (leaf <= tree + SLACK + EQUAL)
-        up = ~flat & (raised <= tree + SLACK + EQUAL)
-        self.leaf[nodes[flat]] = True
-        self.errors[nodes] = np.where(flat, leaf, tree)
-        if up.any():
-            self.put_up(nodes[up], heaviest[up])
-
-    def heaviest(self, child: NDArray[np.intp], first: NDArray[np.intp], count: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The heaviest children, the last among equals."""
-        weight = self.counts[child].sum(axis=1) * self.fitted.unit
-        near = np.flatnonzero(weight >= np.repeat(np.maximum.reduceat(weight, first), count) - EQUAL)
-        last: NDArray[np.intp] = child[near[np.searchsorted(near, first + count) - 1]]
-        return last
-
-    def branch(self, nodes: NDArray[np.intp], heaviest: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Errors expected of the heaviest branches if all cases of the nodes went there."""
-        at = self.cases_of(nodes)
-        self.owner[nodes] = np.arange(nodes.size)
-        own = self.owner[at.node]
-        at = replace(at, node=heaviest[own])
-        self.owner[heaviest] = np.arange(nodes.size)
-        expected = np.zeros(nodes.size)
-        pieces = [at]
-        while any(len(piece) for piece in pieces):
-            ends = [np.flatnonzero(self.leaf[piece.node]) for piece in pieces]
-            ended = Parts.joined([piece.take(own) for piece, own in zip(pieces, ends, strict=True)])
-            leaves = np.flatnonzero(np.bincount(ended.node))
-            self.place[leaves] = np.arange(leaves.size)
-            counts = np.zeros((leaves.size, self.counts.shape[1]), np.int64)
-            self.count(counts, replace(ended, node=self.place[ended.node]))
-            np.add.at(expected, self.owner[leaves], self.limit(*misfits(counts, self.fitted.unit)))
-            pieces = self.down(Parts.joined([piece.take(np.flatnonzero(~self.leaf[piece.node])) for piece in pieces]))
-            for piece in pieces:
-                self.owner[piece.node] = self.owner[self.parent[piece.node]]
-        return expected
-
-    def put_up(self, nodes: NDArray[np.intp], branch: NDArray[np.intp]) -> None:
-        """Put branches in the place of nodes, and send down all of their cases."""
-        at = self.cases_of(nodes)
+    def put_up(self, nodes: Ids, branch: Ids, at: Parts) -> None:
+        """Put branches in the place of tests, send down all of their cases, and have what is there judged."""
         self.source[nodes], self.leaf[nodes] = self.source[branch], self.leaf[branch]
-        count = np.where(self.leaf[nodes], 0, self.forest.n_children[self.source[nodes]]).astype(np.intp)
-        self.parent[ranges(self.forest.first_child[self.source[nodes]], count)] = np.repeat(nodes, count)
-        self.settle(at)
+        child, owner, _ = self.children(nodes)
+        self.parent[child] = nodes[owner]
+        here, pieces = nodes, [at]
+        while here.size:
+            self.counts[here] = self.counted(here, pieces)
+            self.errors[here] = self.expected(self.counts[here])
+            here = here[~self.leaf[here]]
+            at = Parts.joined([piece.take(np.flatnonzero(~self.leaf[piece.node])) for piece in pieces])
+            self.waiting.append((here, at))
+            here, pieces = self.children(here)[0], self.down(at)
 
     def left(self) -> Forest:
         """The forest of what stands in the places, with the counts of its cases."""
         forest = moved(self.forest, self.source, self.parent)
         order = canonical_order(forest.roots, forest.first_child, forest.n_children, ~self.leaf)
         forest = forest.take(order, ~self.leaf)
+        raised = (self.source[order] != order) & ~self.leaf[order]
+        if not raised.any():
+            return forest
         forest = replace(forest, depth=depths(forest.n_children, forest.roots))
         parts = self.all.parts
         assert parts is not None
         new_root = np.zeros(self.forest.n_nodes, np.intp)
         new_root[self.forest.roots] = forest.roots
         cases = replace(self.all, parts=replace(parts, node=new_root[parts.node]))
-        forest = recounted(replace(self.fitted, forest=forest), cases)
-        return directed(forest, self.fitted.layout.weight(forest.stats.T))  # where no case is missing: no count changes
+        return settled(replace(self.fitted, forest=forest), cases, raised)
+
+
+NO_PARTS = Parts(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.int64))
 
 
 def moved(forest: Forest, source: NDArray[np.intp], parent: NDArray[np.int32]) -> Forest:

@@ -60,22 +60,58 @@ class Cases:
     parts: Parts | None = None
 
 
-def recounted(fitted: Fitted, cases: Cases) -> Forest:
-    """The forest with the label counts, shares and impurities that the cases of a fit give it.
+def settled(fitted: Fitted, cases: Cases, raised: NDArray[np.bool_]) -> Forest:
+    """The forest as a fit would have it after some branches, bool (N,), were put in the place of their tests."""
+    forest = fitted.forest
+    anew = passed_down(forest, raised)
+    found = recounted(fitted, cases, anew)
+    forest = directed(found, fitted.layout.weight(found.stats.T))
+    if (forest.unseen == found.unseen).all():  # no case is missing where `missing` is another branch now
+        return forest
+    return recounted(replace(fitted, forest=forest), cases, anew)
 
-    A test that a case with a missing value comes to has met one.
+
+def recounted(fitted: Fitted, cases: Cases, anew: NDArray[np.bool_]) -> Forest:
+    """The forest with the label counts, shares and impurities that the cases of a fit give some nodes, bool (N,).
+
+    All nodes below these are among them. A test that a case with a missing value comes to has met one.
     """
     forest, layout = fitted.forest, fitted.layout
-    stats, met = np.zeros_like(forest.stats), forest.met_missing.copy()
+    stats, met = np.where(anew[:, None], 0, forest.stats), forest.met_missing.copy()
     at, divide = cases.parts, by_cases(forest)
+    on_the_way = passed_up(forest, anew) & (forest.kind != Test.LEAF)
     while at is not None and len(at):
-        np.add.at(stats, (at.node, cases.y[0][at.row]), at.weight)
+        own = at.take(np.flatnonzero(anew[at.node]))
+        first, flat = own.node * stats.shape[1], stats.reshape(-1)
+        np.add.at(flat, first + cases.y[0][own.row], own.weight)
         if layout.rows >= 0:
-            np.add.at(stats[:, layout.rows], at.node, 1)
-        at = at.take(forest.kind[at.node] != Test.LEAF)
+            np.add.at(flat, first + layout.rows, 1)
+        at = at.take(np.flatnonzero(on_the_way[at.node]))
         met[at.node[np.isnan(cases.X[at.row, forest.feature[at.node]])]] = 1
         at, _ = step(forest, at, cases.X, divide)
     return describe_counts(replace(forest, stats=stats, met_missing=met), layout, fitted.criterion)
+
+
+def by_level(forest: Forest) -> list[NDArray[np.intp]]:
+    """The nodes of every depth but that of the roots, the first first."""
+    order = np.argsort(forest.depth, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(forest.depth))[:-1])[1:]
+
+
+def passed_down(forest: Forest, marks: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Marked nodes, bool (N,), and all below them."""
+    found = marks.copy()
+    for nodes in by_level(forest):
+        found[nodes] |= found[forest.parent[nodes]]
+    return found
+
+
+def passed_up(forest: Forest, marks: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Marked nodes, bool (N,), and all above them."""
+    found = marks.copy()
+    for nodes in by_level(forest)[::-1]:
+        found[forest.parent[nodes[found[nodes]]]] = True
+    return found
 
 
 def directed(forest: Forest, weight: NDArray[np.int64]) -> Forest:

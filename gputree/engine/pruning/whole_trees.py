@@ -25,7 +25,7 @@ from gputree.core.forest import Forest, Test, canonical_order, joined, ranges
 from gputree.core.routes import Parts, branch_shares, by_shares, levels, step
 from gputree.engine.pruning.branches import depth_first
 from gputree.engine.pruning.raising import moved
-from gputree.engine.pruning.records import Cases, Fitted, directed, recounted
+from gputree.engine.pruning.records import Cases, Fitted, settled
 
 MOST_PARTS = 1 << 20  # parts of cases that walk down together
 BLOCK, LEAST = 1 << 13, 1 << 8  # nodes that are decided together: at first, and at least
@@ -298,10 +298,9 @@ def left(fitted: Fitted, cases: Cases, places: Places) -> Forest:
     parent[ranges(first[tests], count[tests])] = np.repeat(tests, count[tests])
     forest = moved(old, source, parent).take(order, inner)
     forest = replace(forest, depth=depths(forest.n_children, forest.roots))
-    if (source[order] != order).any():
-        forest = recounted(replace(fitted, forest=forest), cases)
-        forest = directed(forest, fitted.layout.weight(forest.stats.T))
-        forest = recounted(replace(fitted, forest=forest), cases)
+    raised = (source[order] != order) & inner[order]
+    if raised.any():
+        forest = settled(replace(fitted, forest=forest), cases, raised)
     return labelled(forest, fitted.layout.weight(forest.stats.T), places.label[order])
 
 

@@ -1,0 +1,101 @@
+"""Raising looks at the rows it needs and at no others, and comes to what plain recursion comes to."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gputree import DecisionTreeClassifier, RandomForestClassifier
+from gputree.core.forest import Test
+from gputree.core.routes import Parts
+from gputree.engine.pruning import Cases
+from gputree.engine.pruning.raising import Raising
+from gputree.engine.pruning.records import passed_down, passed_up, recounted
+from gputree.pruning import ErrorBased, as_fitted, fitted_of, prune, read_cases
+from tests import c45
+from tests.c45_pruning import pruned
+from tests.engine.test_pruning_properties import LEARNERS, case_of
+from tests.learners.test_c45 import as_node
+
+
+def noisy(seed: int, n: int = 250) -> tuple[Any, Any]:
+    """Two columns that tell about the class, and wrong labels in a quarter of the rows."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 40, (n, 3)).astype(float)
+    y = (X[:, 0] > 20).astype(int) + (X[:, 1] > 30)
+    return X, np.where(rng.random(n) < 0.25, rng.integers(0, 3, n), y)
+
+
+def test_rows_are_left_alone_where_the_counts_of_the_fit_decide() -> None:
+    """A leaf that takes the place of its test holds what the test holds: no row has to be sent anywhere."""
+    X, y = noisy(0)
+    model = DecisionTreeClassifier(max_depth=1).fit(X, y)
+    none = Cases(np.empty((0, 3)), np.empty((1, 0), int), np.empty(0), Parts.whole(0, 0))
+    state = Raising(fitted_of(model), none, ErrorBased().expected())
+    left = prune(model, ErrorBased(raising=False)).forest_
+    assert state.run().fingerprint() == left.fingerprint() == model.forest_.fingerprint()
+    assert [v.node.tolist() for v in state.verdicts] == [[0]]
+    assert state.verdicts[0].raised == state.verdicts[0].leaf
+
+
+def test_plain_recursion() -> None:
+    """Trees grown to purity, of whose branches some are raised, and some again where they then stand."""
+    raised = 0
+    for seed in range(12):
+        X, y = noisy(seed)
+        model = DecisionTreeClassifier().fit(X, y)
+        table = c45.Table(X.T.tolist(), [], y.tolist(), 3, 0.0)
+        expected = pruned(table, as_node(model), [(row, 1.0) for row in range(len(y))], 0.4)
+        found = prune(model, ErrorBased(0.4), X, y)
+        ours, theirs = list(c45.walk(as_node(found))), list(c45.walk(expected))
+        assert [(node.test, node.weights) for node in ours] == [(node.test, node.weights) for node in theirs]
+        raised += found.fingerprint() != prune(model, ErrorBased(0.4, raising=False)).fingerprint()
+    assert raised >= 6
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_counts_of_raised_branches_are_those_of_all_rows(learner: str) -> None:
+    """Only their rows were counted anew, and the others give what the forest has."""
+    raised = 0
+    for seed in range(60):
+        case = case_of(learner, seed)
+        found = case.pruned(ErrorBased(0.4))
+        raised += found.fingerprint() != case.pruned(ErrorBased(0.4, raising=False)).fingerprint()
+        check_all(found, *case.rows(ErrorBased()))
+    assert raised >= 2
+
+
+def test_counts_of_raised_branches_in_bags() -> None:
+    """Every tree has rows of its own."""
+    X, y = noisy(3)
+    model = RandomForestClassifier(n_estimators=4).fit(X, y)
+    found = prune(model, ErrorBased(0.4), X, y)
+    assert found.fingerprint() != prune(model, ErrorBased(0.4, raising=False)).fingerprint()
+    check_all(found, X, y)
+
+
+def check_all(model: Any, *rows: Any) -> None:
+    """The forest, with all rows counted from the roots down, is the forest."""
+    cases = as_fitted(model, read_cases(model, *rows, *(None,) * (3 - len(rows))))
+    again = recounted(fitted_of(model), cases, np.ones(model.forest_.n_nodes, bool))
+    for f in fields(again):
+        np.testing.assert_array_equal(getattr(again, f.name), getattr(model.forest_, f.name), err_msg=f.name)
+
+
+def test_marks_are_passed_down_and_up() -> None:
+    """Two trees: of the first, a test below the root and all under it; of the second, nothing."""
+    X, y = noisy(1)
+    forest = RandomForestClassifier(n_estimators=2, max_depth=4).fit(X, y).forest_
+    marks = np.zeros(forest.n_nodes, bool)
+    marks[1] = True
+    assert forest.kind[1] != Test.LEAF
+    down, up = passed_down(forest, marks), passed_up(forest, marks)
+    for node in range(forest.n_nodes):
+        above = [node]
+        while forest.parent[above[-1]] >= 0:
+            above.append(int(forest.parent[above[-1]]))
+        assert down[node] == (1 in above)
+    assert np.flatnonzero(up).tolist() == [0, 1]
