@@ -4,7 +4,7 @@
 
 Half of the labels are drawn at random, so that the tree grows to purity, and half depend on the first column, so that
 something is left. Rules that ask for rows get those of the fit, or as many new ones; `ErrorBased` with raising, which
-sends the rows of every test anew, comes last. Prints the machine, the size of the tree, and of each rule the seconds of
+sends rows down again, comes last. Prints the machine, the size of the tree, and of each rule the seconds of
 one run and the nodes left.
 """
 

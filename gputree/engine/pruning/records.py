@@ -66,7 +66,8 @@ def settled(fitted: Fitted, cases: Cases, raised: NDArray[np.bool_]) -> Forest:
     anew = passed_down(forest, raised)
     found = recounted(fitted, cases, anew)
     forest = directed(found, fitted.layout.weight(found.stats.T))
-    if (forest.unseen == found.unseen).all():  # no case is missing where `missing` is another branch now
+    lookups = forest.kind == Test.LOOKUP  # no case is missing where `missing` is another branch now
+    if (forest.unseen == found.unseen)[lookups].all():
         return forest
     return recounted(replace(fitted, forest=forest), cases, anew)
 

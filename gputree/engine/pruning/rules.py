@@ -109,7 +109,7 @@ class ErrorBased(Rule):
         where there are no errors.
     raising : bool, default=True
         Whether a branch may take the place of its test. Without, no rows are needed, and the time is linear in the
-        nodes; with, it is that of sending the rows of every test down its heaviest branch.
+        nodes; with, it is that of sending the rows of tests down their heaviest branches, where these are no leaves.
 
     Raises
     ------
