@@ -346,6 +346,7 @@ def test_rules_and_texts_of_the_trees() -> None:
     [
         (C45Classifier(stopping=CrossValidated(3)), "follows the rows of one tree"),
         (C45Classifier(class_weight="balanced"), "class_weight is the forest's"),
+        (C45Classifier(soft_thresholds=True), "trees of bags have hard thresholds"),
         (C45Classifier(pruning=ReducedError()), "bags keep no rows back to prune by"),
         (ID3Classifier(empty="null"), "empty='null' has no answer"),
         (DecisionTreeRegressor(stopping=CrossValidated(3)), "follows the rows of one tree"),
