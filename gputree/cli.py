@@ -222,7 +222,7 @@ def run_show(args: argparse.Namespace) -> None:
 
 
 def run_rules(args: argparse.Namespace) -> None:
-    """Print a tree as a set of rules, one a leaf, which gputree.RuleSet.from_text reads."""
+    """Print a tree as rules, one a leaf, which gputree.RuleSet.from_text reads."""
     model = load_model(args.model)
     print(rule_set(model, tree_of(model, args.tree)).to_text(WIDTH), end="")
 

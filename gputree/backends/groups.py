@@ -146,6 +146,13 @@ def merged(groups: Groups, rule: GroupRule) -> NDArray[np.int64]:
     return into
 
 
+def ends(to: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where chains of merges end: each group (G,) goes into another, or stays."""
+    while (to != to[to]).any():
+        to = to[to]
+    return to
+
+
 def blocks(size: NDArray[np.int64]) -> Iterator[slice]:
     """Segments of these sizes (S,), of `PAIRS` together; at least one at a time."""
     total, first = np.cumsum(size), 0
@@ -267,7 +274,4 @@ class Merging:
 
     def into(self) -> NDArray[np.int64]:
         """The group that each (G,) is in."""
-        to = self.to
-        while (to != to[to]).any():
-            to = to[to]
-        return to
+        return ends(self.to)

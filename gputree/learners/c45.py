@@ -16,7 +16,6 @@ from sklearn.utils.validation import column_or_1d
 from gputree.backends import any_missing
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test
-from gputree.core.routes import branch_shares
 from gputree.core.schema import Cuts, Kind, Schema
 from gputree.core.splits import (
     MULTIWAY,
@@ -105,7 +104,7 @@ class C45Classifier(ClassifierTree):
         Whether a prediction near a threshold weighs both branches (the option ``-p`` of C4.5): up to a lower bound all
         of a row goes down the first, at the threshold a half, from an upper bound on nothing, and between these in
         proportion. The bounds are where the training errors of a test, were it moved there, exceed its own by one
-        standard error. `apply`, rules and importances keep to the thresholds themselves.
+        standard error. `apply` and importances keep to the thresholds themselves; such a tree gives no rules.
     confidence : float, default=0.25
         Confidence of "error": the smaller, the more is cut.
     subtree_raising : bool, default=True
@@ -322,13 +321,9 @@ class C45Classifier(ClassifierTree):
             self.threshold_bounds_ = np.array(soft_bounds(fitted, cases_of(ready.rows)).T, order="C")
         return forest
 
-    def _sums(self, X: Any, forest: Forest, check_input: bool = True) -> NDArray[np.float64]:
-        """By the shares of rows where thresholds are soft, too."""
-        if not hasattr(self, "threshold_bounds_") or not forest.spreads:
-            return super()._sums(X, forest, check_input)
-        soft, share = self.threshold_bounds_.T, branch_shares(forest, self.layout_.weight(forest.stats.T))
-        X = self._read(X, check_input)
-        return self._predicted(X, lambda backend, rows: backend.predict(forest, rows, share, soft))
+    def _soft(self) -> NDArray[np.float64] | None:
+        """Those of this fit."""
+        return self.threshold_bounds_.T if hasattr(self, "threshold_bounds_") else None
 
     def __sklearn_tags__(self) -> Any:
         """One output."""

@@ -325,8 +325,14 @@ class Grower(BaseEstimator):
     def _sums(self, X: Any, forest: Forest, check_input: bool = True) -> NDArray[np.float64]:
         """Leaf values of all trees, added in order, f8 (n, O); where tests spread rows, by the shares of these."""
         X = self._read(X, check_input)
-        share = branch_shares(forest, self.layout_.weight(forest.stats.T)) if forest.spreads else None
-        return self._predicted(X, lambda backend, rows: backend.predict(forest, rows, share))
+        if not forest.spreads:
+            return self._predicted(X, lambda backend, rows: backend.predict(forest, rows))
+        share, soft = branch_shares(forest, self.layout_.weight(forest.stats.T)), self._soft()
+        return self._predicted(X, lambda backend, rows: backend.predict(forest, rows, share, soft))
+
+    def _soft(self) -> NDArray[np.float64] | None:
+        """Bounds of soft thresholds f8 (2, N), where a tree has some."""
+        return None
 
     def _predicted(self, X: Any, work: Callable[[Backend, Any], NDArray[Any]]) -> NDArray[Any]:
         """What some work on rows gives; "auto" does it on the CPU where the device fails."""

@@ -14,7 +14,7 @@ from gputree.backends.cpu.cells import DENSE, WORD
 from gputree.backends.cpu.finish import DEPTH, FIRST, PARENT, STATS, STOP
 from gputree.backends.cpu.records import Layout as Layout_
 from gputree.backends.cpu.walk import LEAF_BIT, LOOKUP_BIT, SECOND_BIT, Tests
-from gputree.backends.groups import Groups
+from gputree.backends.groups import Groups, ends
 from gputree.backends.nodes import blank
 from gputree.backends.oracle import candidates, dense
 from gputree.backends.protocol import Subtrees
@@ -241,10 +241,7 @@ def merge_with(run: Any, each: Callable[[Any, Any], Any], groups: Groups, rule: 
         run(counts, first[s : s + step + 1], terms[s : s + step], limits, into)
 
     each(work, range(0, terms.shape[0], step))
-    into += first[groups.seg]
-    while (into != into[into]).any():
-        into = into[into]
-    return into
+    return ends(into + first[groups.seg])
 
 
 def found_of(

@@ -26,13 +26,13 @@ _NODE = np.uint32(0x7FFFFFFF)
 class Tests(NamedTuple):
     """What a walk reads of a forest, by value.
 
-    The first child of a leaf is the leaf itself, its threshold infinite: a row that goes on stays there.
+    ``node`` has two words of each node: the image of its threshold, and, from the highest bit down, `LEAF_BIT`, the
+    first child (31 bits), `SECOND_BIT`, `LOOKUP_BIT` and the feature (30 bits). The first child of a leaf is the leaf
+    itself, its threshold infinite: a row that goes on stays there.
     """
 
     plain: bool  # two children everywhere, and all tests are thresholds
-    node: NDArray[
-        int64
-    ]  # (N, 2) image of the threshold; LEAF_BIT | first child << 32 | SECOND_BIT | LOOKUP_BIT | feature
+    node: NDArray[int64]  # (N, 2)
     missing: NDArray[uint16]
     unseen: NDArray[uint16]
     lookup_ptr: NDArray[int64]
