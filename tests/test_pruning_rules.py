@@ -342,7 +342,7 @@ def test_rows_that_are_missing_or_wrong(rule: Any) -> None:
         prune(model, rule, frame.rename(columns={"b": "q"}), y)
     with pytest.raises(ValueError, match=r"0 rows"):
         prune(model, rule, frame[:0], y[:0])
-    with pytest.raises(ValueError, match="y holds 7, which is none of the 2 classes of the fit"):
+    with pytest.raises(ValueError, match="y holds 7, which is none of the 2 known classes"):
         prune(model, rule, frame, np.where(np.arange(y.size) == 3, 7, y))
     if rule.needs is Needs.FIT:
         with pytest.raises(ValueError, match="give the rows"):

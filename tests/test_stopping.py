@@ -430,7 +430,7 @@ def test_categories_missing_values_and_names_of_validation_rows() -> None:
 @pytest.mark.parametrize(
     ("rows", "labels", "message"),
     [
-        ([[0, 1, 0, 1, 0, 1]], [7], "y holds 7, which is none of the 2 classes of the fit"),
+        ([[0, 1, 0, 1, 0, 1]], [7], "y holds 7, which is none of the 2 known classes"),
         ([[0, 1, 0, 1, 0, 1]], [0, 1], "y has 2 rows and X has 1"),
         (np.zeros((0, 6)), [], "0 sample|is empty"),
         ([[0, 1]], [0], "2 features"),

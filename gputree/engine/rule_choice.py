@@ -222,28 +222,46 @@ def rows_of(bits: Bits) -> NDArray[np.int32]:
     return np.unpackbits(bits.view(np.uint8)).astype(np.int32)
 
 
+def by_class(rules: Sequence[Candidate]) -> dict[int, list[Candidate]]:
+    """The rules of each class that has some, by its number."""
+    found: dict[int, list[Candidate]] = {}
+    for rule in sorted(rules, key=lambda rule: rule.label):
+        found.setdefault(rule.label, []).append(rule)
+    return found
+
+
+def any_of(rules: Sequence[Candidate], cases: RuleCases) -> Bits:
+    """The rows that meet one of the rules (words,)."""
+    met = np.zeros(-(-cases.n // 64), np.uint64)
+    for rule in rules:
+        met |= rule.met
+    return met
+
+
 def in_order(rules: Sequence[Candidate], cases: RuleCases) -> list[Candidate]:
     """Class by class, that whose rules are wrong on the fewest rows left comes next; inside by pessimistic error."""
-    classes = cases.classes()
-    left = np.full(classes.shape[1], ~np.uint64(0))
-    groups = {c: [rule for rule in rules if rule.label == c] for c in sorted({rule.label for rule in rules})}
-    covered = {c: np.bitwise_or.reduce([rule.met for rule in own]) for c, own in groups.items()}
-    found: list[Candidate] = []
-    while groups:
-        wrong = {c: int(size(covered[c] & left & ~classes[c])) for c in groups}
-        best = min(wrong, key=lambda c: wrong[c])
-        found += sorted(groups.pop(best), key=lambda rule: rule.error)
+    groups, found = by_class(rules), list[Candidate]()
+    if not groups:
+        return found
+    order, left = list(groups), ~any_of([], cases)
+    covered = np.stack([any_of(own, cases) for own in groups.values()])
+    wrongly = covered & ~cases.classes()[order]
+    wrong = size(wrongly).astype(np.float64)
+    for _ in order:
+        best = int(wrong.argmin())
+        found += sorted(groups[order[best]], key=lambda rule: rule.error)
+        wrong[best] = np.inf
+        words = np.flatnonzero(covered[best] & left)  # only these are counted again
+        gone = covered[best, words]
+        wrong -= size(wrongly[:, words] & gone)
+        wrongly[:, words] &= ~gone
         left &= ~covered[best]
     return found
 
 
 def default_label(rules: Sequence[Candidate], cases: RuleCases) -> int:
     """The class of most rows that meet no rule; among equals the more frequent one, then the first."""
-    classes = cases.classes()
-    covered = np.zeros(classes.shape[1], np.uint64)
-    for rule in rules:
-        covered |= rule.met
-    left, every = size(classes & ~covered).tolist(), size(classes).tolist()
+    left, every = cases.counts(~any_of(rules, cases)).tolist(), cases.counts().tolist()
     return max(range(len(every)), key=lambda c: (left[c], every[c], -c))
 
 

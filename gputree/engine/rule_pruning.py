@@ -50,9 +50,14 @@ class RuleCases:
         """The rows of each class (n_classes, words)."""
         return np.stack([as_bits(self.label == c) for c in range(self.n_classes)])
 
-    def default_error(self, label: int) -> float:
-        """What a rule for this class must do better than: the error of guessing it."""
-        return 1.0 - (int((self.label == label).sum()) + 1) / (self.n + 2)
+    def counts(self, rows: Bits | None = None) -> NDArray[np.int64]:
+        """How many of some rows, or of all, are of each class (n_classes,)."""
+        label = self.label if rows is None else self.label[np.unpackbits(rows.view(np.uint8), count=self.n) > 0]
+        return np.bincount(label, minlength=self.n_classes)
+
+    def default_errors(self) -> NDArray[np.float64]:
+        """What a rule for each class must do better than: the error of guessing it (n_classes,)."""
+        return 1.0 - (self.counts() + 1) / (self.n + 2)
 
     def meeting(self, condition: Condition) -> Bits:
         """The rows that meet a condition; missing values meet none."""

@@ -12,6 +12,7 @@ from gputree.core.keys import mix
 from gputree.core.rules import Rule
 from gputree.engine.rule_choice import (
     Candidate,
+    by_class,
     condition_bits,
     default_label,
     in_order,
@@ -59,14 +60,14 @@ def ordered_rules(paths: Iterable[Path], cases: RuleCases, method: Method) -> tu
 def simplified(paths: Iterable[Path], cases: RuleCases, method: Method) -> list[Candidate]:
     """The rules of paths without the conditions that do not help, each once; those that are no use are left out."""
     classes, order = cases.classes(), {feature.name: i for i, feature in enumerate(cases.features)}
-    every = np.bitwise_or.reduce(classes)
+    every, errors = np.bitwise_or.reduce(classes), cases.default_errors().tolist()
     known: dict[Condition, Bits] = {}
     found: dict[tuple[tuple[Condition, ...] | None, int], Candidate] = {}
     for conditions, label in paths:
         for condition in conditions:
             if condition not in known:
                 known[condition] = cases.meeting(condition)
-        empty, own = cases.default_error(label), classes[label]
+        empty, own = errors[label], classes[label]
         kept = kept_conditions([known[c] for c in conditions], own, every & ~own, method.simplifier, empty)
         rest = tuple(conditions[i] for i in kept)
         if not rest:
@@ -83,18 +84,16 @@ def best_rules(rules: Sequence[Candidate], cases: RuleCases, seed: int) -> list[
     """Of each class, the rules that say the most with the fewest bits."""
     bits, classes = condition_bits(cases), cases.classes()
     found: list[Candidate] = []
-    for label in range(cases.n_classes):
-        own = [rule for rule in rules if rule.label == label]
-        if own:
-            cost = np.array([rule_bits(rule.conditions, bits) for rule in own])
-            found += [own[i] for i in worthwhile(own, classes[label], cases, cost, int(mix(seed, label)))]
+    for label, own in by_class(rules).items():
+        cost = np.array([rule_bits(rule.conditions, bits) for rule in own])
+        found += [own[i] for i in worthwhile(own, classes[label], cases, cost, int(mix(seed, label)))]
     return found
 
 
 def published(rule: Candidate, labels: Sequence[object], cases: RuleCases) -> Rule:
     """A rule with one condition a column, its label, and what the training rows that meet it are."""
     order = {feature.name: i for i, feature in enumerate(cases.features)}
-    counts = size(rule.met & cases.classes())
+    counts = cases.counts(rule.met)
     n = int(counts.sum())
     conditions = merged(rule.conditions, order) or ()
     return Rule(conditions, labels[rule.label], float(n), 1.0 - rule.error, tuple((counts / n).tolist()))

@@ -15,7 +15,7 @@ from gputree.core.rule_words import condition_text, conditions_text, word
 from gputree.core.rules import Rule
 from gputree.core.schema import Feature
 from gputree.inspect.words import require_tree
-from gputree.learners.rule_set import RuleSet, numbers_of
+from gputree.learners.rule_set import RuleSet, or_nan
 from gputree.table import FrameLibrary, _frame_library
 
 
@@ -175,7 +175,7 @@ def rules_to_frame(found: RuleSet, library: FrameLibrary | None = None) -> Any:
         "Outcome": (kind, list(map(str, outcomes)) if kind == nw.String() else outcomes),
         "Length": (nw.Int64(), [len(rule.conditions) for rule in every]),
     }
-    numbers = {"Weight": numbers_of(rule.weight for rule in every), "Coverage": every.coverage}
+    numbers = {"Weight": or_nan(rule.weight for rule in every), "Coverage": every.coverage}
     numbers |= {"Support": every.support, "Confidence": every.confidence, "Lift": every.lift}
     for name, values in numbers.items():
         columns[name] = nw.Float64(), [None if value != value else value for value in values.tolist()]

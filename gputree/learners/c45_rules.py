@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -9,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -16,17 +18,19 @@ from sklearn.utils.validation import check_is_fitted
 from gputree.backends.arrays import to_host
 from gputree.core.conditions import paths
 from gputree.core.forest import Forest
+from gputree.core.routes import Parts, branch_shares, leaf_parts
 from gputree.core.rules import Rule
 from gputree.core.schema import Feature
-from gputree.engine.rule_pruning import ChiSquare, Pessimistic, RuleCases, Simplifier, size
+from gputree.engine.rule_choice import any_of
+from gputree.engine.rule_pruning import ChiSquare, Pessimistic, RuleCases, Simplifier
 from gputree.engine.rules_from_paths import Method, Path, ordered_rules, published
 from gputree.learners.c45 import C45Classifier
 from gputree.learners.inputs import read_predict
-from gputree.learners.labels import as_columns, classes_of
+from gputree.learners.labels import as_columns, numbers_of
 from gputree.learners.rule_set import RuleSet
 from gputree.learners.tasks import ClassifierTree
 
-LEAST_WEIGHT = 1.0 - 1e-6  # of a leaf that becomes a rule, but for rounding
+LEAST_ROWS = 1.0 - 1e-6  # in a leaf that becomes a rule, but for rounding of parts of rows
 
 
 class C45Rules(ClassifierMixin, BaseEstimator):
@@ -35,7 +39,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
     Every leaf of an unpruned tree is a rule, which then loses the conditions that do not help it. Of the rules of each
     class those stay that describe the rows in the fewest bits; the class whose rules are wrong least often comes first,
     and a class is found for the rows that meet no rule. Last, rules go that others would do better. Missing values meet
-    no condition. Every row counts once.
+    no condition. Every row counts once, whatever the tree weighs it; so `fit` takes no ``sample_weight``.
 
     Parameters
     ----------
@@ -136,17 +140,17 @@ class C45Rules(ClassifierMixin, BaseEstimator):
             If a parameter, X or y cannot be used; the message says what to do.
         """
         self._validate_params()
+        if self.tree is not None:
+            given_tree(self.tree)
         if getattr(y, "ndim", 1) == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         start = C45Classifier(pruning=None, constants="c4.5") if self.tree is None else clone(self.tree)
-        start.fit(X, y)
-        self.tree_ = fitted_tree(start)
+        self.tree_ = fitted_tree(start.fit(X, y))
         self._take_over(self.tree_)
         cases = self._cases(X, y)
-        found, default = ordered_rules(self._paths(), cases, self._method())
-        labels = self.classes_.tolist()
-        covered = np.bitwise_or.reduce([rule.met for rule in found]) if found else np.uint64(0)
-        every, left = size(cases.classes()), size(cases.classes() & ~covered)
+        found, default = ordered_rules(self._paths(cases), cases, self._method())
+        labels, every = self.classes_.tolist(), cases.counts()
+        left = cases.counts(~any_of(found, cases))
         self.rules_ = RuleSet(
             tuple(published(rule, labels, cases) for rule in found),
             tuple(Feature(f.name, f.kind, f.categories) for f in self.schema_.features),
@@ -172,23 +176,17 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         """The rows of a fit; labels that the tree has not met are refused."""
         matrix = to_host(read_predict(self, X))
         (column,) = as_columns(y, matrix.shape[0])
-        classes, number = classes_of(column)
-        known = {label: i for i, label in enumerate(self.classes_.tolist())}
-        odd = next((label for label in classes.tolist() if label not in known), None)
-        if odd is not None:
-            raise ValueError(
-                f"y holds {odd!r}, which the fitted tree has not met; leave such rows out, or fit the tree"
-            )
-        label = np.array([known[label] for label in classes.tolist()], np.int32)[number]
         dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-        return RuleCases(dense, self.schema_.features, label, len(known))
+        return RuleCases(dense, self.schema_.features, numbers_of(column, self.classes_), self.n_classes_)
 
-    def _paths(self) -> Iterator[Path]:
-        """The leaves that training rows came to."""
+    def _paths(self, cases: RuleCases) -> Iterator[Path]:
+        """The leaves that a row came to, or parts of rows that make one."""
         forest: Forest = self.tree_.forest_
-        weight = self.tree_.layout_.weight(forest.stats.T) * self.tree_.weight_unit_
+        share, rows = branch_shares(forest, self.tree_.layout_.weight(forest.stats.T)), np.zeros(forest.n_nodes)
+        for at in leaf_parts(forest, Parts.whole(cases.n, int(forest.roots[0])), cases.X, share):
+            rows += np.bincount(at.node, at.weight, forest.n_nodes)
         for leaf, conditions in paths(forest, self.schema_, full=False):
-            if weight[leaf] >= LEAST_WEIGHT:
+            if rows[leaf] >= LEAST_ROWS:
                 yield conditions, int(forest.value[leaf].argmax())
 
     def _method(self) -> Method:
@@ -202,9 +200,9 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         return Method(simplifier, self.confidence, self.simplify != "chi2", int(seed))
 
     def fingerprint(self) -> str:
-        """SHA-256 of the fitted arrays of the tree as hex."""
+        """SHA-256 of the fitted arrays of the tree, and of the rules and what decides between them, as hex."""
         check_is_fitted(self, "rules_")
-        return self.tree_.fingerprint()
+        return hashlib.sha256(f"{self.tree_.fingerprint()}\n{self.rules_!r}".encode()).hexdigest()
 
     @property
     def unknown(self) -> str:
@@ -238,20 +236,27 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def fitted_tree(model: Any) -> ClassifierTree:
-    """The tree in a fitted estimator, which may be frozen.
+def given_tree(model: Any) -> ClassifierTree:
+    """The tree that an estimator is, or that is frozen in it.
 
     Raises
     ------
-    TypeError, ValueError
-        If it is no classification tree of this library; if it has several outputs.
+    TypeError
+        If it is no classification tree of this library.
     """
-    tree = getattr(model, "estimator", model)
+    tree = model.estimator if isinstance(model, FrozenEstimator) else model
     if not isinstance(tree, ClassifierTree):
+        what = f"the class {tree.__name__}" if isinstance(tree, type) else f"a {type(tree).__name__}"
         raise TypeError(
-            f"tree is a {type(tree).__name__}, and rules are made of a classification tree of gputree, such as "
-            "C45Classifier or DecisionTreeClassifier"
+            f"tree is {what}, and rules are made of a classification tree of gputree, such as C45Classifier() or "
+            "DecisionTreeClassifier(); of a search, pipeline or forest give a tree in it"
         )
+    return tree
+
+
+def fitted_tree(model: Any) -> ClassifierTree:
+    """The same of a fitted estimator, if it has one output."""
+    tree = given_tree(model)
     if tree.n_outputs_ > 1:
         raise ValueError(f"the tree has {tree.n_outputs_} outputs, and rules have one; fit one output at a time")
     return tree

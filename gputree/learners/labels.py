@@ -116,7 +116,7 @@ def known_columns(y: Any, n_rows: int, n_outputs: int) -> list[NDArray[Any]]:
 
 
 def numbers_of(column: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int32]:
-    """Class numbers i4 (n,) of labels among the classes of a fit.
+    """Class numbers i4 (n,) of labels among the classes of a fit, or of rules.
 
     Raises
     ------
@@ -127,9 +127,7 @@ def numbers_of(column: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int32]
     labels = column.tolist()
     odd = next((label for label in labels if label not in number), None)
     if odd is not None:
-        raise ValueError(
-            f"y holds {odd!r}, which is none of the {classes.size} classes of the fit; leave such rows out"
-        )
+        raise ValueError(f"y holds {odd!r}, which is none of the {classes.size} known classes; leave such rows out")
     return np.array([number[label] for label in labels], np.int32)
 
 

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gputree.core.rule_bits import RuleBits
+from gputree.core.rule_checks import Names
 from gputree.core.rule_parser import Parser
 from gputree.core.rule_words import facts_text, literal, word, wrapped
 from gputree.core.rules import Rule, as_number, facts_of, labels_of, type_of
 from gputree.core.schema import Feature, Kind
-from gputree.learners.labels import as_columns
+from gputree.learners.labels import as_columns, numbers_of
 from gputree.learners.looks import RuleLooks
 from gputree.learners.rule_reading import blocks, matrix_of
 from gputree.learners.tasks import checked_weight
@@ -46,7 +47,14 @@ class RuleSet(RuleLooks):
         Shares of the classes in it.
     conflict : {"first", "vote"}
         What decides where several rules hold: "first" the first of them; "vote" the class whose rules have the largest
-        sum of confidences, the first among equals.
+        sum of confidences, the first among equals. Votes need the confidence of every rule: those of `measured` are put
+        to the vote by ``dataclasses.replace(measured, conflict="vote")``.
+
+    Raises
+    ------
+    ValueError
+        If rules name what the table does not have, or hold for no value; if a weight, a confidence or shares are no
+        such numbers; if votes cannot be counted.
 
     References
     ----------
@@ -81,11 +89,10 @@ class RuleSet(RuleLooks):
     conflict: str = "first"
 
     def __post_init__(self) -> None:
-        if self.conflict not in ("first", "vote") or (self.conflict == "vote" and self.classes is None):
-            allowed = "'first'" if self.classes is None else "'first' or 'vote'"
-            raise ValueError(f"conflict={self.conflict!r} must be {allowed} for these rules")
-        if self.conflict == "vote" and any(rule.confidence is None for rule in self.rules):
-            raise ValueError("conflict='vote' needs the confidence of every rule; RuleSet.measured(X, y) finds it")
+        names = Names.of(self.features, self.classes, self.dtype)
+        names.check_training(self.weight, self.shares)
+        names.check_rules(self.rules, self.default)
+        names.check_conflict(self.conflict, self.rules)
 
     def __len__(self) -> int:
         return len(self.rules)
@@ -148,33 +155,34 @@ class RuleSet(RuleLooks):
 
     def conflicts(self, X: Any) -> NDArray[np.bool_]:
         """Rows that meet rules of different outcomes, bool (n_rows,)."""
-        outcomes = [rule.outcome for rule in self.rules]
-        groups = {outcome: [o == outcome for o in outcomes] for outcome in outcomes}
+        known: dict[Any, int] = {}
+        outcome = np.array([known.setdefault(rule.outcome, len(known)) for rule in self.rules], np.int32)
         found = [np.zeros(0, bool)]
         for block in blocks(self._read(X)):
             met = self._bits.met(block)
-            found.append(sum((met[:, own].any(axis=1).astype(int) for own in groups.values()), np.zeros(len(met))) > 1)
+            most = np.where(met, outcome, -1).max(axis=1, initial=-1)
+            found.append(np.where(met, outcome, most[:, None]).min(axis=1, initial=len(known)) < most)
         return np.concatenate(found)
 
     @property
     def coverage(self) -> NDArray[np.float64]:
         """Share of the training weight that meets each rule, float64 (n_rules,); NaN where that is not known."""
-        return numbers_of(rule.weight for rule in self.rules) / (np.nan if self.weight is None else self.weight)
+        return or_nan(rule.weight for rule in self.rules) / (np.nan if self.weight is None else self.weight)
 
     @property
     def support(self) -> NDArray[np.float64]:
         """Share of the training weight that meets each rule and has its class, float64 (n_rules,)."""
-        return self.coverage * numbers_of(self._share_of(rule, rule.shares) for rule in self.rules)
+        return self.coverage * or_nan(self._share_of(rule, rule.shares) for rule in self.rules)
 
     @property
     def confidence(self) -> NDArray[np.float64]:
         """How likely each rule is to be right, float64 (n_rules,); NaN where that is not known."""
-        return numbers_of(rule.confidence for rule in self.rules)
+        return or_nan(rule.confidence for rule in self.rules)
 
     @property
     def lift(self) -> NDArray[np.float64]:
         """Confidence of each rule over the share of its class in the training weight, float64 (n_rules,)."""
-        prior = numbers_of(self._share_of(rule, self.shares) for rule in self.rules)
+        prior = or_nan(self._share_of(rule, self.shares) for rule in self.rules)
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.confidence / prior
 
@@ -198,13 +206,12 @@ class RuleSet(RuleLooks):
         -------
         RuleSet
             Every rule over all rows that meet it, the default over those that meet none; the confidence is the share of
-            the rule's class. Numbers: the weights alone.
+            the rule's class, and not known where no row meets it. Numbers: the weights alone.
         """
         matrix = self._read(X)
         (column,) = as_columns(y, matrix.shape[0])
-        member = np.ones((column.size, 1)) if self.classes is None else self._members(column)
-        weight = checked_weight(sample_weight, column)
-        sums = self._sums(matrix, member if weight is None else member * weight[:, None])
+        number = np.zeros(column.size, np.int32) if self.classes is None else numbers_of(column, self.classes_)
+        sums = self._sums(matrix, number, checked_weight(sample_weight, column))
         total = sums.sum(axis=1).tolist()
         shares = [tuple((own / n).tolist()) if self.classes and n else () for own, n in zip(sums, total, strict=True)]
 
@@ -333,7 +340,8 @@ class RuleSet(RuleLooks):
         """Class shares of a rule, all for its own class where they are not known."""
         if rule.shares:
             return np.array(rule.shares)
-        own: NDArray[np.float64] = np.eye(len(self._places))[self._places[rule.outcome]]
+        own = np.zeros(len(self._places))
+        own[self._places[rule.outcome]] = 1.0
         return own
 
     def _shares(self, matrix: Any) -> NDArray[np.float64]:
@@ -360,22 +368,15 @@ class RuleSet(RuleLooks):
         shares: NDArray[np.float64] = (votes / votes.sum(axis=0)).T
         return shares
 
-    def _members(self, labels: NDArray[Any]) -> NDArray[np.float64]:
-        """Ones where rows (n,) are of classes, f8 (n, n_classes)."""
-        odd = next((label for label in labels.tolist() if label not in self._places), None)
-        if odd is not None:
-            known = ", ".join(map(repr, self.classes or ()))
-            raise ValueError(f"y holds {odd!r}, which is none of the classes {known}; leave such rows out")
-        numbers = np.array([self._places[label] for label in labels.tolist()], np.intp)
-        return np.eye(len(self._places))[numbers]
-
-    def _sums(self, matrix: Any, member: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weights by class (n, k) of the rows of each rule, of no rule, and of all: f8 (n_rules + 2, k)."""
-        sums, start = np.zeros((len(self) + 2, member.shape[1])), 0
+    def _sums(self, matrix: Any, number: NDArray[np.int32], weight: Any) -> NDArray[np.float64]:
+        """Weights by class of the rows of each rule, of no rule, and of all: f8 (n_rules + 2, k); number (n,)."""
+        weight = np.ones(number.size) if weight is None else weight
+        sums, start = np.zeros((len(self) + 2, max(len(self._places), 1))), 0
         for block in blocks(matrix):
-            met, own = self._bits.met(block), member[start : start + len(block)]
-            inside = np.column_stack([met, ~met.any(axis=1), np.ones(len(met), bool)])
-            sums += inside.T.astype(np.float64) @ own
+            own = slice(start, start + len(block))
+            met = self._bits.met(block)
+            for i, inside in enumerate([*met.T, ~met.any(axis=1), np.ones(len(met), bool)]):
+                sums[i] += np.bincount(number[own][inside], weight[own][inside], sums.shape[1])
             start += len(block)
         return sums
 
@@ -388,6 +389,6 @@ class RuleSet(RuleLooks):
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
-def numbers_of(values: Any) -> NDArray[np.float64]:
+def or_nan(values: Any) -> NDArray[np.float64]:
     """Numbers (n,), NaN for None."""
     return np.array([np.nan if value is None else value for value in values], np.float64)

@@ -52,17 +52,25 @@ def sets(draw: st.DrawFn) -> RuleSet:
             draw(NUMBERS if classes is None else st.sampled_from(classes)),
             draw(st.none() | st.floats(0, 1e9)),
             draw(st.none() | st.floats(0, 1)),
-            tuple(draw(st.lists(st.floats(0, 1), max_size=3))),
+            draw(shares(classes)),
         )
         for _ in range(draw(st.integers(0, 4)))
     )
     default = Rule(
         (), draw(NUMBERS if classes is None else st.sampled_from(classes)), draw(st.none() | st.floats(0, 9))
     )
-    dtype = "" if classes is None else f"<U{max(1, *map(len, classes))}"
+    ends = any(label.endswith("\0") for label in classes or ())  # which NumPy's texts lose
+    dtype = "" if classes is None else "|O" if ends else f"<U{max(1, *map(len, classes))}"
     weight = draw(st.none() | st.floats(0, 1e300))
-    shares = () if classes is None else tuple(draw(st.lists(st.floats(0, 1), max_size=3)))
-    return RuleSet(rules, tuple(features), draw(st.sampled_from([default, None])), classes, dtype, weight, shares)
+    end = draw(st.sampled_from([default, None]))
+    return RuleSet(rules, tuple(features), end, classes, dtype, weight, draw(shares(classes)))
+
+
+def shares(classes: tuple[str, ...] | None) -> st.SearchStrategy[tuple[float, ...]]:
+    """Of each class, or none where they are not known."""
+    n = len(classes or ())
+    parts = st.lists(st.integers(0, 7), min_size=n, max_size=n).filter(any)
+    return st.just(()) | parts.map(lambda own: tuple(part / sum(own) for part in own)) if n else st.just(())
 
 
 def conditions(feature: Feature) -> st.SearchStrategy[Condition]:

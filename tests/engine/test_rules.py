@@ -14,7 +14,7 @@ import scipy.stats
 
 from gputree.core.conditions import Condition, Interval, Subset
 from gputree.core.schema import Feature, Kind
-from gputree.engine.rule_choice import Candidate, Size, polished, subset_counts, total_bits
+from gputree.engine.rule_choice import Candidate, Size, default_label, in_order, polished, subset_counts, total_bits
 from gputree.engine.rule_choice import Subset as Choice
 from gputree.engine.rule_pruning import (
     ChiSquare,
@@ -261,6 +261,25 @@ def plainly_polished(rules: list[Candidate], default: int, cases: RuleCases, mar
                 break
         else:
             return [rules[i] for i in kept]
+
+
+def test_many_classes_are_ordered_as_by_a_count_of_every_row() -> None:
+    """Of 40 classes, some without a rule; also no rule at all."""
+    rng = np.random.default_rng(4)
+    label = rng.integers(0, 40, 300).astype(np.int32)
+    cases = RuleCases(np.zeros((300, 1)), (Feature("x"),), label, 40)
+    rules = [
+        Candidate((), c, as_bits((rng.random(300) < 0.04) | ((label == c) & (rng.random(300) < 0.6))), rng.random())
+        for c in rng.integers(0, 40, 60).tolist()
+    ]
+    sets = [set(np.flatnonzero(np.unpackbits(rule.met.view(np.uint8)))) for rule in rules]
+    table = plain.Table([()] * 300, label.tolist(), [], 40)
+    expected = plain.ordered(
+        table, [plain.Found([], r.label, own, r.error) for r, own in zip(rules, sets, strict=True)]
+    )
+    assert [(rule.label, rule.error) for rule in in_order(rules, cases)] == [(r.label, r.error) for r in expected]
+    assert default_label(rules, cases) == plain.default(table, expected)
+    assert in_order([], cases) == []
 
 
 @pytest.mark.parametrize("margin", [0, 1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,16 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 
-from gputree import C45Classifier, C45Rules, DecisionTreeClassifier, DecisionTreeRegressor, RuleSet, load, save
+from gputree import (
+    BaggingTreeClassifier,
+    C45Classifier,
+    C45Rules,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RuleSet,
+    load,
+    save,
+)
 from gputree.core.conditions import Interval, Subset
 from tests.model_files import Parts, odd_penguins, parts, penguins, write
 
@@ -142,7 +152,7 @@ def test_other_rows_than_those_of_a_fitted_tree_count() -> None:
     assert [rule.shares for rule in found] == [rule.shares for rule in found.measured(X[25:], y[25:])]
     assert "if (feature_2<=2.45) then 0" in str(found)
     assert found.rules[0].weight == 25
-    with pytest.raises(ValueError, match="y holds 3, which the fitted tree has not met; leave such rows out"):
+    with pytest.raises(ValueError, match="y holds 3, which is none of the 3 known classes; leave such rows out"):
         C45Rules(FrozenEstimator(tree)).fit(X, y + 1)
 
 
@@ -163,6 +173,25 @@ def test_chi_square_leaves_what_depends_on_the_class() -> None:
     assert "if (a=True) and (b=True) then True" in str(model.rules_)
     assert not any(condition.name == "c" for rule in model.rules_ for condition in rule.conditions)
     assert model.score(X, y) > 0.9
+
+
+def test_leaves_count_rows_whatever_these_weigh() -> None:
+    """A common factor changes no tree; a class of weight 0 changes it, and its rows still meet rules."""
+    X, y = load_iris(return_X_y=True)
+    tree = DecisionTreeClassifier(class_weight=dict.fromkeys(range(3), 0.01))
+    assert C45Rules(tree).fit(X, y).rules_ == C45Rules(DecisionTreeClassifier()).fit(X, y).rules_
+    found = C45Rules(DecisionTreeClassifier(class_weight={0: 1, 1: 1, 2: 0})).fit(X, y).rules_
+    assert {rule.outcome for rule in found} == {0, 1}
+    assert sum(rule.weight or 0 for rule in found) == 150
+
+
+def test_the_fingerprint_is_also_that_of_the_rules() -> None:
+    """Of one tree: other rules, or another way to decide between them."""
+    X, y = load_iris(return_X_y=True)
+    tree = FrozenEstimator(C45Classifier(pruning=None).fit(X, y))
+    models = [C45Rules(tree, **given).fit(X, y) for given in ({}, {"confidence": 0.01}, {"conflict": "vote"})]
+    assert len({model.fingerprint() for model in models}) == 3
+    assert models[0].fingerprint() == clone(models[0]).fit(X, y).fingerprint()
 
 
 def test_one_class_and_no_rule() -> None:
@@ -187,10 +216,27 @@ def test_wrong_parameters_are_named(model: C45Rules, message: str) -> None:
         model.fit(*load_iris(return_X_y=True))
 
 
-def test_what_is_no_tree_is_refused() -> None:
-    X, y = load_iris(return_X_y=True)
-    with pytest.raises(TypeError, match="tree is a DecisionTreeRegressor, and rules are made of a classification tree"):
-        C45Rules(DecisionTreeRegressor()).fit(X, y)
+@pytest.mark.parametrize(
+    ("tree", "what"),
+    [
+        (DecisionTreeRegressor(), "a DecisionTreeRegressor"),
+        (FrozenEstimator(DecisionTreeRegressor()), "a DecisionTreeRegressor"),
+        (GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}), "a GridSearchCV"),
+        (BaggingTreeClassifier(), "a BaggingTreeClassifier"),
+        (DecisionTreeClassifier, "the class DecisionTreeClassifier"),
+        ([], "a list"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_no_tree_is_refused(tree: Any, what: str) -> None:
+    """Before anything is fitted."""
+    message = f"tree is {what}, and rules are made of a classification tree of gputree, such as C45Classifier()"
+    with pytest.raises(TypeError, match=re.escape(message)):
+        C45Rules(tree).fit(*load_iris(return_X_y=True))
+
+
+def test_rules_that_are_not_fitted_say_so() -> None:
+    X, _ = load_iris(return_X_y=True)
     with pytest.raises(NotFittedError):
         C45Rules().predict(X)
 

@@ -181,5 +181,5 @@ def test_what_needs_bags_and_the_rows_of_the_fit() -> None:
             model.permutation_importances(X, y, groups)
     with pytest.raises(ValueError, match="y has 2 outputs, and the fit had 1"):
         model.unbiased_importances(X, np.column_stack([y, y]))
-    with pytest.raises(ValueError, match="y holds 7, which is none of the 3 classes of the fit"):
+    with pytest.raises(ValueError, match="y holds 7, which is none of the 3 known classes"):
         model.unbiased_importances(X, np.where(y == 0, 7, y))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ import pytest
 import scipy.sparse
 
 from gputree import DecisionTreeClassifier, RuleSet
-from gputree.core.conditions import Interval
+from gputree.core.conditions import Interval, Subset
 from gputree.core.rules import Rule
-from gputree.core.schema import Feature
+from gputree.core.schema import Feature, Kind
 
 GOING_OUT = """
 column Work in {False, True}
@@ -121,7 +122,7 @@ def test_measures_by_hand() -> None:
     assert RuleSet.from_text(found.to_text()) == found
     doubled = RuleSet.from_text("if (a>0.5) then yes if (b>0.5) then no else no").measured(X, y, np.full(10, 2.0))
     assert [rule.weight for rule in doubled] == [12, 8]
-    with pytest.raises(ValueError, match="y holds 'perhaps', which is none of the classes 'no', 'yes'"):
+    with pytest.raises(ValueError, match="y holds 'perhaps', which is none of the 2 known classes"):
         found.measured(X, np.array(["perhaps"] * 10))
 
 
@@ -136,10 +137,77 @@ def test_votes_need_confidences_and_classes() -> None:
     rule = Rule((Interval("x", high=1.0),), "a")
     with pytest.raises(ValueError, match="conflict='vote' needs the confidence of every rule"):
         RuleSet((rule,), (Feature("x"),), None, ("a",), conflict="vote")
-    with pytest.raises(ValueError, match="conflict='vote' must be 'first' for these rules"):
+    with pytest.raises(ValueError, match="conflict='vote' needs classes, and these rules predict numbers"):
         RuleSet((), (Feature("x"),), conflict="vote")
-    with pytest.raises(ValueError, match="conflict='last' must be 'first' or 'vote' for these rules"):
+    with pytest.raises(ValueError, match="conflict='last' must be one of 'first', 'vote'"):
         RuleSet((), (Feature("x"),), None, ("a",), conflict="last")
+
+
+X, C = Feature("x"), Feature("c", Kind.CATEGORICAL, ("a", "b"))
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"rules": [Rule((Interval("z", 1.0),), "p")]}, "rule 0: column 'z' is none of 'x', 'c'"),
+    ({"rules": [Rule((Interval("x", 1.0), Interval("x", None, 2.0)), "p")]}, "column 'x' has several conditions; join"),
+    ({"rules": [Rule((Interval("c", 1.0),), "p")]}, "column 'c' is categorical, so Interval"),
+    ({"rules": [Rule((Subset("x", ("a",)),), "p")]}, "column 'x' is numeric, so Subset"),
+    ({"rules": [Rule((Subset("c", ("z",)),), "p")]}, "'z' is none of the categories of column 'c': 'a', 'b'"),
+    ({"rules": [Rule((Subset("c", ("a", "a")),), "p")]}, "have 'a' twice; give each once"),
+    ({"rules": [Rule((Subset("c"),), "p")]}, "no value meets Subset"),
+    ({"rules": [Rule((Subset("c", others=True, missing=True),), "p")]}, "every value meets Subset"),
+    ({"rules": [Rule((Interval("x", 2.0, 2.0),), "p")]}, "no value meets Interval"),
+    ({"rules": [Rule((Interval("x", 2.0, 2.0, True),), "p")]}, "no number meets Interval"),
+    ({"rules": [Rule((Interval("x", missing=True),), "p")]}, "every value meets Interval"),
+    ({"rules": [Rule((Interval("x", 1.0, np.inf),), "p")]}, "every number is at most the bound inf"),
+    ({"rules": [Rule((Interval("x", np.nan),), "p")]}, "must be numbers, or None"),
+    ({"rules": [Rule((), "q"), Rule((), "r")]}, "rule 1: outcome 'r' is none of the classes 'p', 'q'"),
+    ({"rules": [Rule((), "p")], "classes": None}, "outcome 'p' is no number, and there are no classes"),
+    ({"rules": [Rule((), "p", confidence=7.0)]}, "confidence=7.0 must be a number from 0 to 1"),
+    ({"rules": [Rule((), "p", weight=np.inf)]}, "weight=inf must be a number of at least 0"),
+    ({"rules": [Rule((), "p", shares=(0.6, 0.6))]}, "shares 0.6, 0.6 must be 2 numbers, one a class"),
+    ({"rules": [Rule((), "p", shares=(1.0,))]}, "shares 1.0 must be 2 numbers"),
+    ({"default": Rule((), "r")}, "the default: outcome 'r'"),
+    ({"default": Rule((Interval("x", 1.0),), "p")}, "the default has conditions"),
+    ({"weight": -1.0}, "weight=-1.0 must be a number of at least 0"),
+    ({"shares": (1.5, -0.5)}, "shares 1.5, -0.5 must be 2 numbers"),
+    ({"classes": ("p", "p")}, "the classes have 'p' twice"),
+    ({"features": (X, X)}, "the columns have 'x' twice"),
+    ({"classes": ("p", "long"), "dtype": "<U1"}, "dtype='<U1' does not hold the classes 'p', 'long'"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_rules_that_do_not_fit_their_table_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        RuleSet(**{"rules": (), "features": (X, C), "classes": ("p", "q"), **given})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("if (x<=1) then a [confidence 7]", "rule 0: confidence=7.0 must be a number from 0 to 1"),
+        ("if (3<x<=2) then a", "rule 0: no value meets Interval"),
+        ("if (c in {}) then a", "rule 0: no value meets Subset"),
+        ("if (x<=1) then a else b [shares 0.6 0.6]", "the default: shares 0.6, 0.6 must be 2 numbers"),
+        ('class "<U1" in {abc}', "dtype='<U1' does not hold the classes 'abc'"),
+        ("conflict vote if (x<=1) then a", "needs the confidence of every rule, and rule 0 has none; give one, leave"),
+    ],
+)
+def test_a_text_is_checked_in_the_same_way(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        RuleSet.from_text(text)
+
+
+def test_many_classes_are_measured_as_by_a_loop() -> None:
+    """Rules of 30 classes: weights by class, and rows whose rules disagree."""
+    rng = np.random.default_rng(0)
+    rules = tuple(Rule((Interval("x", a, a + 9.0),), int(rng.integers(30))) for a in rng.integers(0, 90, 40).tolist())
+    found = RuleSet(rules, (Feature("x"),), Rule((), 0), tuple(range(30)))
+    rows, y, weight = rng.integers(0, 101, (500, 1)), rng.integers(0, 30, 500), rng.integers(1, 4, 500).astype(float)
+    met, measured = found.matches(rows), found.measured(rows, y, weight)
+    for rule, own in zip(measured, met.T, strict=True):
+        counts = [float(weight[own & (y == c)].sum()) for c in range(30)]
+        assert (rule.weight, rule.shares) == (sum(counts), tuple(n / sum(counts) for n in counts))
+    outcomes = [{rule.outcome for rule, holds in zip(rules, row, strict=True) if holds} for row in met]
+    assert found.conflicts(rows).tolist() == [len(own) > 1 for own in outcomes]
 
 
 def test_sparse_tables() -> None:
