@@ -40,7 +40,6 @@ from gputree.report import (
     WIDTH,
     complain,
     count,
-    grown,
     predicted,
     regression,
     rule_set,
@@ -211,10 +210,13 @@ def prediction_columns(model: Any, X: Columns, proba: bool) -> tuple[list[str], 
 
 
 def run_show(args: argparse.Namespace) -> None:
-    """Print a model: what it is, its size, its rules, or those of one of its trees."""
-    model = grown(load_model(args.model))
+    """Print a model: what it is, its size, and its tests or rules, or those of one of its trees."""
+    model = load_model(args.model)
     tree = tree_of(model, args.tree)
     show_model(model)
+    if hasattr(model, "rules_"):
+        print(f"\n{model.rules_.to_text(WIDTH)}", end="")
+        return
     if tree is None:
         print(f"\nTrees of a forest have rules: give --tree 0, or another up to --tree {len(model.estimators_) - 1}.")
         return

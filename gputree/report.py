@@ -213,13 +213,17 @@ def show_classes(model: Any, X: Columns, y: NDArray[Any], weight: Weight) -> Non
 
 def show_model(model: Any) -> None:
     """Print what a model is and its size."""
-    forest, info, kinds = model.forest_, model.fit_info_, model.schema_.kinds
+    trees, kinds = grown(model), model.schema_.kinds
+    forest, info = trees.forest_, trees.fit_info_
     print(model)
     one = not hasattr(model, "n_rows_")
     show("size", ("" if one else f"{count(forest.roots.size, 'tree')}, ") + tree_size(forest))
-    rows = int(model.layout_.count(forest.stats.T)[0]) if one else model.n_rows_
-    words = int((kinds == Kind.CATEGORICAL).sum())
-    used = np.unique(forest.feature[forest.kind != Test.LEAF]).size
+    tested = [trees.schema_.names[f] for f in np.unique(forest.feature[forest.kind != Test.LEAF])]
+    if hasattr(model, "rules_"):
+        tested = [condition.name for rule in model.rules_ for condition in rule.conditions]
+        show("rules", f"{count(len(model.rules_), 'rule')}, {count(len(tested), 'condition')}")
+    rows = int(trees.layout_.count(forest.stats.T)[0]) if one else model.n_rows_
+    words, used = int((kinds == Kind.CATEGORICAL).sum()), len(set(tested))
     show("features", f"{kinds.size} ({words} of categories), {used} of them tested")
     names = class_names(model)
     if names:
@@ -242,7 +246,14 @@ def rule_set(model: Any, tree: Any) -> Any:
     if tree is None:
         last = len(model.estimators_) - 1
         raise InputError(f"the trees of a {type(model).__name__} have rules; give --tree 0, or another up to {last}")
-    return model.rules_ if hasattr(model, "rules_") else tree.rules()
+    if hasattr(model, "rules_"):
+        return model.rules_
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = tree.rules()
+    for warning in told:
+        complain(str(warning.message), "warning")
+    return found
 
 
 def class_names(model: Any) -> list[str] | None:

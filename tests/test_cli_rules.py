@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gputree import C45Rules, DecisionTreeClassifier, RandomForestClassifier, RuleSet, save
+from gputree import C45Classifier, C45Rules, DecisionTreeClassifier, RandomForestClassifier, RuleSet, save
 from gputree.cli import main
 from tests.model_files import penguins
 
@@ -33,9 +33,22 @@ def test_rules_of_a_tree_within_80_columns(path: Path, capsys: pytest.CaptureFix
 def test_rules_that_are_the_model_and_their_tree(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = C45Rules().fit(*penguins())
     save(model, path)
-    assert RuleSet.from_text(printed(capsys, "rules", path)) == model.rules_
-    assert printed(capsys, "show", path).startswith("C45Classifier(")
+    text = printed(capsys, "rules", path)
+    assert RuleSet.from_text(text) == model.rules_
+    head, _, shown = printed(capsys, "show", path).partition("\n\n")
+    assert head.startswith("C45Rules()\n")
+    assert f"{len(model.rules_)} rules, {sum(len(rule.conditions) for rule in model.rules_)} conditions" in head
+    assert model.fingerprint() in head
+    assert shown == text
     assert printed(capsys, "fingerprint", path).strip() == model.fingerprint()
+
+
+def test_what_rules_cannot_say_is_a_warning_beside_them(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(C45Classifier(pruning=None).fit(*penguins()), path)
+    assert main(["rules", str(path)]) == 0
+    text, told = capsys.readouterr()
+    assert len(RuleSet.from_text(text)) > 2
+    assert told.startswith("gputree: warning: the tree sends rows with missing values down every branch")
 
 
 def test_a_forest_has_the_rules_of_a_tree(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

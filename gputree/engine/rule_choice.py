@@ -245,16 +245,16 @@ def in_order(rules: Sequence[Candidate], cases: RuleCases) -> list[Candidate]:
         return found
     order, left = list(groups), ~any_of([], cases)
     covered = np.stack([any_of(own, cases) for own in groups.values()])
-    wrongly = covered & ~cases.classes()[order]
-    wrong = size(wrongly).astype(np.float64)
+    wrongly = np.ascontiguousarray((covered & ~cases.classes()[order]).T)  # (words, classes)
+    wrong = size(wrongly.T).astype(np.float64)
     for _ in order:
         best = int(wrong.argmin())
         found += sorted(groups[order[best]], key=lambda rule: rule.error)
         wrong[best] = np.inf
         words = np.flatnonzero(covered[best] & left)  # only these are counted again
-        gone = covered[best, words]
-        wrong -= size(wrongly[:, words] & gone)
-        wrongly[:, words] &= ~gone
+        gone = covered[best, words, None]
+        wrong -= size((wrongly[words] & gone).T)
+        wrongly[words] &= ~gone
         left &= ~covered[best]
     return found
 

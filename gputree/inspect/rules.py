@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from gputree.core.conditions import Condition, Subset, merged, paths
-from gputree.core.forest import Forest
+from gputree.core.forest import SPREAD, Forest
 from gputree.core.rule_words import condition_text, conditions_text, word
 from gputree.core.rules import Rule
 from gputree.core.schema import Feature
@@ -26,7 +27,7 @@ def rules(model: Any) -> RuleSet:
     and what categories do that a test does not list (``not in {...}``), so that every row meets exactly one rule, and
     the set predicts as the tree does. (Where a tree sends a value down every branch, as C4.5 does with missing ones, or
     keeps it at the node, no condition holds for it, and the row may meet no rule: the default, the outcome of the root,
-    then decides.)
+    then decides. A warning says so where rows of the fit went down every branch.)
 
     Parameters
     ----------
@@ -47,6 +48,11 @@ def rules(model: Any) -> RuleSet:
         If it is not fitted.
     ValueError
         If it has several outputs or soft thresholds.
+
+    Warns
+    -----
+    UserWarning
+        If rows with missing values went down every branch of a test in the fit.
 
     Examples
     --------
@@ -71,6 +77,13 @@ def rules(model: Any) -> RuleSet:
         raise ValueError(
             "soft_thresholds=True: near a threshold rows go down both branches, which no rule says; fit with "
             "soft_thresholds=False, or read gputree.export_text(model)"
+        )
+    if ((forest.missing == SPREAD) & (forest.met_missing > 0)).any():
+        warnings.warn(
+            "the tree sends rows with missing values down every branch, which no rule says: such rows may meet no rule "
+            "and then get the outcome of the root, not that of the tree",
+            UserWarning,
+            stacklevel=2,
         )
     facts = Facts(model)
     order = {name: i for i, name in enumerate(model.schema_.names)}

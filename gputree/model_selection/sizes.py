@@ -18,8 +18,8 @@ def size_of(model: Any) -> int | None:
     Returns
     -------
     int or None
-        Leaves of a tree or of all trees of a forest, weights of a linear model or a net, rows that nearest neighbours
-        keep; of pipelines and searches that of the model inside. None for other models.
+        Leaves of a tree or of all trees of a forest, rules of `C45Rules`, weights of a linear model or a net, rows that
+        nearest neighbours keep; of pipelines and searches that of the model inside. None for other models.
 
     Examples
     --------
@@ -36,6 +36,8 @@ def size_of(model: Any) -> int | None:
     )
     if inner is not None:
         return size_of(inner)
+    if hasattr(model, "rules_"):
+        return len(model.rules_)
     if hasattr(model, "forest_"):
         return int(model.forest_.n_leaves)
     if hasattr(model, "get_n_leaves"):

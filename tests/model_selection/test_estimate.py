@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier as TheirTree
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier, RandomForestClassifier
+from gputree import C45Rules, DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier, RandomForestClassifier
 from gputree.datasets import load_weather
 from gputree.model_selection import Bootstrap, Holdout, estimate_error, size_of
 
@@ -207,6 +207,7 @@ def test_sizes_of_models() -> None:
     tree = TheirTree(max_leaf_nodes=4, random_state=0).fit(X, y)
     assert size_of(tree) == size_of(DecisionTreeClassifier(max_leaf_nodes=4).fit(X, y)) == 4
     forest = RandomForestClassifier(3).fit(X, y)
+    assert size_of(rules := C45Rules().fit(X, y)) == len(rules.rules_)
     assert size_of(forest) == sum(t.get_n_leaves() for t in forest.estimators_)
     search = GridSearchCV(TheirTree(random_state=0), {"max_leaf_nodes": [3]}).fit(X, y)
     assert size_of(make_pipeline(StandardScaler(), search).fit(X, y)) == 3
