@@ -127,11 +127,11 @@ def check_bounds(condition: Interval) -> None:
 
 
 def fits(classes: Sequence[Any], dtype: str) -> bool:
-    """Whether an array of this type holds labels as they are; one of a type that is not given does."""
+    """Whether an array of this type holds labels as they are."""
     labels = np.empty(len(classes), object)
     labels[:] = classes
     try:
-        return not dtype or labels.astype(dtype).tolist() == list(classes)
+        return bool(labels.astype(dtype).tolist() == list(classes))
     except (TypeError, ValueError, OverflowError):
         return False
 

@@ -89,6 +89,8 @@ class RuleSet(RuleLooks):
     conflict: str = "first"
 
     def __post_init__(self) -> None:
+        if self.classes is not None and not self.dtype:
+            object.__setattr__(self, "dtype", type_of(self.classes))
         names = Names.of(self.features, self.classes, self.dtype)
         names.check_training(self.weight, self.shares)
         names.check_rules(self.rules, self.default)
@@ -110,7 +112,7 @@ class RuleSet(RuleLooks):
             raise ValueError("these rules predict numbers, and have no classes")
         labels = np.empty(len(self.classes), object)
         labels[:] = self.classes
-        return labels.astype(self.dtype or type_of(self.classes))
+        return labels.astype(self.dtype)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """What the rules say of every row.
@@ -264,7 +266,7 @@ class RuleSet(RuleLooks):
             tuple(found.columns.values()),
             as_number(found.default) if numbers and found.default else found.default,
             classes,
-            dtype or ("" if classes is None else type_of(classes)),
+            dtype,
             found.facts.get("weight"),
             found.facts.get("shares", ()),
             found.conflict,

@@ -101,6 +101,13 @@ def test_a_set_comes_back_from_its_text(found: RuleSet, width: int | None) -> No
     assert again.to_text() == found.to_text()
 
 
+@pytest.mark.parametrize("classes", [(False, True), (1, 2.5), (1, "a"), ("b", "aa")])
+def test_labels_of_no_given_type_come_back(classes: tuple[Any, ...]) -> None:
+    """The type is that of an array of them, in the set as in its text."""
+    found = RuleSet((Rule((), classes[0]),), (Feature("x"),), None, classes)
+    assert RuleSet.from_text(found.to_text()) == found
+
+
 @given(LABELS)
 @example("1_000")
 @example("\u0661")  # a digit to Python
