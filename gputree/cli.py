@@ -41,6 +41,7 @@ from gputree.report import (
     complain,
     count,
     grown,
+    hush,
     predicted,
     regression,
     rule_set,
@@ -57,15 +58,33 @@ UNUSABLE, WRONG, STOPPED = 1, 2, 130  # exit codes
 DEMO_ROWS = 1_000_000
 
 
+class Once(argparse.Action):
+    """Keeps a value that may be given once: of two, neither is what was meant."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None) -> None:
+        """Keep it, or refuse the second."""
+        given = vars(namespace).setdefault("given", set())
+        if self.dest in given:
+            raise argparse.ArgumentError(self, "this is given twice; leave one of the two out")
+        given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
-    """An argument parser that suggests the option that was meant."""
+    """An argument parser that takes no option twice, unless it gathers values, and suggests the one that was meant."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.register("action", None, Once)
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and where the help is; exit with code 2."""
         known = [option for action in self._actions for option in action.option_strings]
+        option = message.removeprefix("argument ").partition(":")[0]
         unknown = message.removeprefix("unrecognized arguments: ")
         near = difflib.get_close_matches(unknown.split()[0].split("=")[0], known, 1) if unknown != message else []
-        hint = f"; did you mean {near[0]}?" if near else f"; see `{self.prog} --help`"
+        which = (self.get_default("learner_of") or {}).get(option, "")
+        hint = f"; did you mean {near[0]}?" if near else f"; see `{self.prog}{which} --help`"
         complain(message + hint)
         raise SystemExit(WRONG)
 
@@ -92,8 +111,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except SystemExit as stop:
         return int(stop.code or 0)
-    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        hush(sys.stdout)
         return UNUSABLE
     except OSError as error:
         complain(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))

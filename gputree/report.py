@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import inspect
+import os
 import re
 import shutil
 import sys
@@ -13,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,12 +66,25 @@ def wrapped(text: str, width: int, indent: str) -> str:
 def complain(message: str, kind: str = "error") -> None:
     """Print a message to stderr, wrapped."""
     width = max(40, shutil.get_terminal_size().columns)
-    print(wrapped(f"gputree: {kind}: {message}", width, "  "), file=sys.stderr)
+    say(wrapped(f"gputree: {kind}: {message}", width, "  "), sys.stderr)
 
 
 def show(label: str, text: str) -> None:
     """Print a line of a report."""
-    print(f"{label:<{LABEL}}{text}")
+    say(f"{label:<{LABEL}}{text}", sys.stdout)
+
+
+def say(text: str, stream: TextIO) -> None:
+    """Print a text at once; where nobody reads it any more, the work that it is about goes on."""
+    try:
+        print(text, file=stream, flush=True)
+    except BrokenPipeError:
+        hush(stream)
+
+
+def hush(stream: TextIO) -> None:
+    """Let a stream go nowhere: its reader, `head` perhaps, has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def count(n: int, noun: str) -> str:

@@ -71,12 +71,13 @@ def make_plan(args: argparse.Namespace) -> Plan:
     """What the columns of a table are for, from their names."""
     names = column_names(args.table)
     others = [name for name in (args.target, args.sample_weight) if name]
-    for name in [*others, *args.exclude]:
+    excluded = [name for text in args.exclude for name in ([text] if text in names else text.split(","))]
+    for name in [*others, *excluded]:
         require_column(name, names, args.table)
     if len(set(others)) < len(others):
         raise InputError(f"column {args.target!r} cannot be both --target and --sample-weight; name two columns")
-    features = tuple(name for name in names if name not in [*others, *args.exclude])
-    if not features or args.target in args.exclude:
+    features = tuple(name for name in names if name not in [*others, *excluded])
+    if not features or args.target in excluded:
         raise InputError(f"{args.table} has no column left to learn from, or no target; exclude fewer columns")
     return Plan(features, args.target, args.sample_weight)
 
