@@ -175,6 +175,7 @@ def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     digits = "decimals of numbers (default: 2 to 10, as the smallest threshold needs)"
     shown.add_argument("--decimals", type=int, metavar="N", help=digits)
     shown.add_argument("--show-weights", action="store_true", help="print the weight of every class in a leaf")
+    shown.add_argument("--all-categories", action="store_true", help="cut no list of categories, however long")
     for own in (shown, command(run_rules, model)):
         own.add_argument("--tree", type=int, metavar="N", help="of a forest, print the rules of this tree, from 0 on")
     command(run_fingerprint, model)
@@ -237,7 +238,7 @@ def run_show(args: argparse.Namespace) -> None:
     if tree is None:
         print(f"\nTrees of a forest have rules: give --tree 0, or another up to --tree {len(model.estimators_) - 1}.")
         return
-    print(f"\n{rules(tree, args.max_depth, args.decimals, args.show_weights)}", end="")
+    print(f"\n{rules(tree, args)}", end="")
 
 
 def run_rules(args: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ import gputree
 from gputree import report
 from gputree.cli import joined, main
 from gputree.datasets import load_penguins, make_higgs_like
+from gputree.inspect.words import shortened
 from gputree.learners import ESTIMATORS
 from gputree.readers import tables
 
@@ -269,9 +271,9 @@ def test_a_confusion_of_forty_classes_fits_the_screen(run: Run) -> None:
 
 
 def test_a_long_name_loses_its_middle() -> None:
-    assert report.shortened("species number 12", 17) == "species number 12"
-    assert report.shortened("species number 12", 16) == "species...ber 12"
-    assert len(report.shortened("x" * 99, 24)) == 24
+    assert shortened("species number 12", 17) == "species number 12"
+    assert shortened("species number 12", 16) == "species...ber 12"
+    assert len(shortened("x" * 99, 24)) == 24
 
 
 def test_whole_numbers_as_labels(run: Run) -> None:
@@ -725,6 +727,22 @@ def test_thresholds_show_three_digits(run: Run) -> None:
     assert "|--- x <= -0.00380\n" in run("show", "model")
     assert "|--- x <= -0.0\n" in run("show", "model", "--decimals", "1")
     assert "decimals=-1 must be a whole number" in run.fails("show", "model", "--decimals", "-1")
+
+
+def test_long_names_stay_different(run: Run) -> None:
+    """In trees, lists and tables of classes, which cut them."""
+    kinds = [f"{'k' * 40}{i}{'l' * 40}" for i in range(9)]
+    write("t.csv", "x,y", *(f"{i},{kinds[i % 9]}" for i in range(18)))
+    run("fit", "t.csv", "--target", "y", "-o", "model")
+    for shown in (run("show", "model", wide=True), run("evaluate", "model", "t.csv", wide=True)):
+        assert len(set(re.findall(r"k+\d?[.kl]*\dl*", shown))) == 9
+
+
+def test_all_categories_are_shown_when_asked_for(run: Run) -> None:
+    write("t.csv", "x,y", *(f"kind {i:02d},{'ab'[i % 2]}" for i in range(40)))
+    run("fit", "t.csv", "--target", "y", "-o", "model")
+    assert "... 15 more}" in run("show", "model")
+    assert "kind 39}" in run("show", "model", "--all-categories", wide=True)
 
 
 def test_weights_of_leaves_are_shown_when_asked_for(run: Run) -> None:

@@ -42,7 +42,8 @@ def plot_tree(
 
     A box asks, the edges below it answer: ``True`` and ``False`` to a threshold, the categories of the branch to a
     test of categories, with ``or missing`` and ``or other`` where missing values and categories that the test does not
-    list go, or ``38.5% of missing`` where all branches take their share, as in `export_text`. Names and lists that are
+    list go, or ``38.5% of missing`` where all branches take their share, and two numbers in brackets bound a soft
+    threshold, as in `export_text`. Names and lists that are
     too long are cut; many leaves of one test hang in columns. The nodes that most training rows pass are drawn as long
     as the text stays readable; a box with others below it says how many, as in ``+ 127 nodes``.
 

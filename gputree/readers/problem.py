@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from gputree.inspect.words import shortened
+from gputree.inspect.words import told_apart
 from gputree.learners.frames import Columns
 from gputree.readers.advice import advice
 from gputree.readers.cells import InputError, is_missing, object_array
@@ -165,8 +165,9 @@ def judge(y: NDArray[Any]) -> tuple[NDArray[Any], bool, str]:
 
 def categories(X: Columns) -> tuple[str, ...]:
     """Columns of text, each with its number of categories."""
-    text = [(name, array) for name, array in zip(X.columns, X.arrays, strict=True) if array.dtype == object]
-    return tuple(f"{shortened(name, 30)} ({len(set(array.tolist()) - {None}):,})" for name, array in text)
+    text = {name: array for name, array in zip(X.columns, X.arrays, strict=True) if array.dtype == object}
+    names = zip(told_apart(list(text), 30), text.values(), strict=True)
+    return tuple(f"{name} ({len(set(array.tolist()) - {None}):,})" for name, array in names)
 
 
 def with_split(given: Parameters, learner: str, problem: Problem) -> Parameters:
