@@ -286,16 +286,26 @@ def run_demo(args: argparse.Namespace) -> None:
     extra = args.rows // 4
     print(f"\n{args.rows:,} generated rows x 28 columns, depth 10")
     X, labels = make_higgs_like(args.rows + extra)
-    begin = time.perf_counter()
     large = gputree.DecisionTreeClassifier(max_depth=10, verbose=int(args.verbose))
-    large.fit(X[: args.rows], labels[: args.rows])
-    seconds = time.perf_counter() - begin
+    first, seconds = fit_seconds(large, X[: args.rows], labels[: args.rows])
     info = large.fit_info_
+    if first != seconds:
+        show("first fit", f"{first:.2f} s, with kernels that had to be compiled or loaded")
     show("tree", tree_size(large.forest_))
     show("time", f"{seconds:.2f} s, {args.rows / seconds:,.0f} rows/s ({info.backend} on {info.device})")
     right = large.predict(X[args.rows :]) == labels[args.rows :]
     show("held out", f"accuracy {np.mean(right):.4f} on {count(extra, 'row')}")
     show("fingerprint", large.fingerprint())
+
+
+def fit_seconds(model: Any, *table: NDArray[Any]) -> tuple[float, float]:
+    """Seconds of the first fit, and of one whose kernels are there: NumPy has none to wait for."""
+    times: list[float] = []
+    while not times or (len(times) == 1 and model.fit_info_.backend != "numpy"):
+        begin = time.perf_counter()
+        model.fit(*table)
+        times.append(time.perf_counter() - begin)
+    return times[0], times[-1]
 
 
 if __name__ == "__main__":
