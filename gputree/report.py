@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import inspect
+import os
 import re
 import shutil
 import sys
@@ -13,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ from sklearn.metrics import roc_auc_score
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Kind
 from gputree.inspect.text import Style, fitting_decimals, tree_text
-from gputree.inspect.words import shortened
+from gputree.inspect.words import told_apart
 from gputree.learners import MODELS
 from gputree.learners.frames import Columns
 from gputree.readers.cells import InputError
@@ -43,7 +45,7 @@ Weight: TypeAlias = "NDArray[np.float64] | None"  # of rows; None for ones
 def cut_list(texts: Sequence[str], most: int = TOP) -> str:
     """Texts with commas, cut with a count."""
     left = len(texts) - most
-    return ", ".join(shortened(text, LONGEST) for text in texts[:most]) + (f" and {left:,} more" if left > 0 else "")
+    return ", ".join(told_apart(texts[:most], LONGEST)) + (f" and {left:,} more" if left > 0 else "")
 
 
 def cut_line(texts: Sequence[str], width: int = WIDTH - LABEL) -> str:
@@ -65,12 +67,25 @@ def wrapped(text: str, width: int, indent: str) -> str:
 def complain(message: str, kind: str = "error") -> None:
     """Print a message to stderr, wrapped."""
     width = max(40, shutil.get_terminal_size().columns)
-    print(wrapped(f"gputree: {kind}: {message}", width, "  "), file=sys.stderr)
+    say(wrapped(f"gputree: {kind}: {message}", width, "  "), sys.stderr)
 
 
 def show(label: str, text: str) -> None:
     """Print a line of a report."""
-    print(f"{label:<{LABEL}}{text}")
+    say(f"{label:<{LABEL}}{text}", sys.stdout)
+
+
+def say(text: str, stream: TextIO) -> None:
+    """Print a text at once; where nobody reads it any more, the work that it is about goes on."""
+    try:
+        print(text, file=stream, flush=True)
+    except BrokenPipeError:
+        hush(stream)
+
+
+def hush(stream: TextIO) -> None:
+    """Let a stream go nowhere: its reader, `head` perhaps, has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def count(n: int, noun: str) -> str:
@@ -142,11 +157,11 @@ def confusion(truth: NDArray[np.int64], found: NDArray[np.int64], names: Sequenc
     """The confusion matrix where it is narrow enough, else the worst classes and the most frequent confusions."""
     k = len(names)
     table = np.bincount(truth * k + found, minlength=k * k).reshape(k, k)
-    short = [shortened(name, 16) for name in names]
+    short = told_apart(names, 16)
     width = max(len(f"{table.max():,}"), *(len(name) for name in short)) + 2
     first = max(len("true"), *(len(name) for name in short))
     if first + width * k > WIDTH:
-        return worst(table, [shortened(name, 24) for name in names])
+        return worst(table, told_apart(names, 24))
     lines = [f"{'true':<{first}}" + "".join(f"{name:>{width}}" for name in short)]
     lines += [f"{short[i]:<{first}}" + "".join(f"{n:>{width},}" for n in table[i]) for i in range(k)]
     return "confusion (rows: true, columns: predicted)\n" + "\n".join(lines)
@@ -157,15 +172,17 @@ def worst(table: NDArray[np.int64], names: Sequence[str]) -> str:
     rows, right, called = table.sum(axis=1), np.diag(table), table.sum(axis=0)
     present = np.flatnonzero(rows)
     by_recall = present[np.argsort(right[present] / rows[present], kind="stable")][:TOP]
-    lines = [f"classes of lowest recall (of {len(names)})", f"{'class':<26}{'rows':>10}{'recall':>10}{'precision':>11}"]
+    width = max(24, *map(len, names)) + 2
+    head = f"{'class':<{width}}{'rows':>10}{'recall':>10}{'precision':>11}"
+    lines = [f"classes of lowest recall (of {len(names)})", head]
     for i in by_recall:
         precision = f"{right[i] / called[i]:.4f}" if called[i] else "-"
-        lines.append(f"{names[i]:<26}{rows[i]:>10,}{right[i] / rows[i]:>10.4f}{precision:>11}")
+        lines.append(f"{names[i]:<{width}}{rows[i]:>10,}{right[i] / rows[i]:>10.4f}{precision:>11}")
     wrong = table - np.diag(right)
     pairs = [divmod(int(p), len(names)) for p in np.argsort(-wrong, axis=None, kind="stable")[:TOP]]
     pairs = [pair for pair in pairs if wrong[pair]]
-    lines += ["", "most frequent confusions", f"{'true':<26}{'predicted':<26}{'rows':>10}"] if pairs else []
-    return "\n".join([*lines, *(f"{names[i]:<26}{names[j]:<26}{wrong[i, j]:>10,}" for i, j in pairs)])
+    lines += ["", "most frequent confusions", f"{'true':<{width}}{'predicted':<{width}}{'rows':>10}"] if pairs else []
+    return "\n".join([*lines, *(f"{names[i]:<{width}}{names[j]:<{width}}{wrong[i, j]:>10,}" for i, j in pairs)])
 
 
 def regression(truth: NDArray[np.float64], found: NDArray[np.float64], weight: Weight) -> list[tuple[str, str]]:
@@ -233,12 +250,12 @@ def show_model(model: Any) -> None:
     show("fingerprint", model.fingerprint())
 
 
-def rules(model: Any, max_depth: int, decimals: int | None, show_weights: bool) -> str:
+def rules(model: Any, args: argparse.Namespace) -> str:
     """A tree as text, long names without their middle, thresholds with the decimals that they need."""
-    decimals = fitting_decimals(model, max_depth) if decimals is None else decimals
-    style = Style(max_depth, decimals=decimals, show_weights=show_weights, longest=LONGEST)
-    names = [shortened(name, LONGEST) for name in model.schema_.names]
-    return tree_text(model, names, class_names(model), style)
+    decimals = fitting_decimals(model, args.max_depth) if args.decimals is None else args.decimals
+    width = None if args.all_categories else WIDTH
+    style = Style(args.max_depth, decimals=decimals, show_weights=args.show_weights, longest=LONGEST, width=width)
+    return tree_text(model, model.schema_.names, class_names(model), style)
 
 
 def rule_set(model: Any, tree: Any) -> Any:
@@ -260,7 +277,7 @@ def class_names(model: Any) -> list[str] | None:
     """Names of the classes of a model with one output of classes."""
     if not is_classifier(model) or model.n_outputs_ > 1:
         return None
-    return [shortened(str(label), LONGEST) for label in model.classes_.tolist()]
+    return told_apart([str(label) for label in model.classes_.tolist()], LONGEST)
 
 
 # Help

@@ -128,7 +128,7 @@ def test_a_model_is_pruned(family: str, capsys: pytest.CaptureFixture[str]) -> N
     table(whole=family == "id3")
     columns = ["--target", "y"] if is_classifier(EXPECTED[family][1]) else ["--exclude", "y"]
     run(capsys, "fit", "t.csv", "--learner", family, *columns, "-o", "m")
-    run(capsys, "prune", "m", "--rule", "cost-complexity", "--alpha", "0.02", "-o", "small")
+    run(capsys, "prune", "m", "--rule", "cost-complexity:alpha=0.02", "-o", "small")
     assert gputree.load("small").forest_.n_nodes <= gputree.load("m").forest_.n_nodes
 
 
@@ -252,7 +252,7 @@ def test_the_target_of_a_learner_that_has_one_is_asked_for(capsys: pytest.Captur
     [
         ("--stopping max-depth:depth=3", DecisionTreeClassifier(stopping=MaxDepth(3))),
         (
-            "--stopping MaxDepth:depth=4 chi-square:alpha=0.2 no_gain",
+            "--stopping MaxDepth:depth=4 --stopping chi-square:alpha=0.2 --stopping no_gain",
             DecisionTreeClassifier(stopping=MaxDepth(4) | ChiSquare(0.2) | NoGain()),
         ),
         ("--stopping none --pruning none", DecisionTreeClassifier()),
@@ -294,6 +294,7 @@ def test_rules_on_the_command_line(options: str, model: Any, capsys: pytest.Capt
         ("--pruning cost-complexity:penalty=nodes", "needs alpha; write cost-complexity:alpha=NUMBER,penalty=leaves"),
         ("--pruning error-based:cf", "'cf' sets no parameter of the rule; write error-based:cf=0.25,limit=j48"),
         ("--pruning error-based:alpha=2", "'alpha=2' sets no parameter of the rule; write error-based:cf=0.25"),
+        ("--pruning error-based:cf=0.1,cf=0.2", "--pruning error-based:cf=0.1,cf=0.2 gives cf twice; leave one of"),
         ("--pruning error-based:cf=2", "cf=2 must be a number above 0 and below 1"),
         ("--stopping max-depth:depth=three", "depth='three' must be"),
         ("--pruning collapse --ccp-alpha 0.1", "are two rules of pruning: leave one of them out"),

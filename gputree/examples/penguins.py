@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from gputree import DecisionTreeClassifier, export_text
 from gputree.datasets import load_penguins
 
@@ -18,4 +20,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ImportError as error:  # pandas is not there; the message says what to install
+        sys.exit(str(error))

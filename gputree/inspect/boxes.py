@@ -24,7 +24,7 @@ from gputree.inspect.words import (
     likeliest,
     make_words,
     require_tree,
-    shortened,
+    told_apart,
 )
 
 LABELS = ("all", "root", "none")
@@ -58,6 +58,10 @@ class Look:
         """A number rounded as scikit-learn rounds it."""
         return str(float(round(float(value), int(self.precision))))
 
+    def threshold(self, value: float, feature: int) -> str:
+        """A threshold, of whatever feature."""
+        return self.number(value)
+
     def number(self, value: float) -> str:
         """A number rounded, but never to nothing: a small one keeps its digits."""
         digits = max(int(self.precision), 1)
@@ -78,8 +82,8 @@ class Boxes:
         require_tree(model)
         look.check()
         self.look, self.criterion = look, IMPURITY.get(model.criterion, model.criterion)
-        names = checked_names(model, feature_names, "x[{}]", columns=True)
-        self.words: Words = make_words(model, names, look.number, longest=look.longest)
+        names = checked_names(model, feature_names, "x[{}]")
+        self.words: Words = make_words(model, names, look.threshold, longest=look.longest)
         self.classes = class_lists(model, class_names, look.longest)
         self.with_class = self.classes is not None and class_names is not False
         layout = model.layout_
@@ -174,7 +178,7 @@ def class_lists(model: Any, class_names: Any, longest: int | None) -> list[list[
     lists = checked_classes(model, None if isinstance(class_names, bool) else class_names)
     if lists is None:
         return None
-    return [[f"y[{i}]" if symbols else shortened(name, longest) for i, name in enumerate(own)] for own in lists]
+    return [[f"y[{i}]" for i in range(len(own))] if symbols else told_apart(own, longest) for own in lists]
 
 
 def number_list(numbers: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -42,7 +43,8 @@ def plot_tree(
 
     A box asks, the edges below it answer: ``True`` and ``False`` to a threshold, the categories of the branch to a
     test of categories, with ``or missing`` and ``or other`` where missing values and categories that the test does not
-    list go, or ``38.5% of missing`` where all branches take their share, as in `export_text`. Names and lists that are
+    list go, or ``38.5% of missing`` where all branches take their share, and two numbers in brackets bound a soft
+    threshold, as in `export_text`. Names and lists that are
     too long are cut; many leaves of one test hang in columns. The nodes that most training rows pass are drawn as long
     as the text stays readable; a box with others below it says how many, as in ``+ 127 nodes``.
 
@@ -76,7 +78,7 @@ def plot_tree(
         empty, else a new figure of fitting size.
     fontsize : float, optional
         Points of the text, with which a figure of its own may be as large as it must and all of up to 2,000 boxes are
-        drawn. By default what fits.
+        drawn; where it leaves room for a part of the tree only, a warning says so. By default what fits.
 
     Returns
     -------
@@ -176,6 +178,12 @@ class Paper:
             if size >= least or most <= 2:
                 break
             most = max(2, int(len(sketch.items) * np.clip(size / least, 0.5, 0.9)))
+        if most < self.most and least == greatest:
+            warnings.warn(
+                f"text of {least:g} points leaves room for {len(sketch.items)} boxes here, which count the nodes that "
+                "are left out; give larger axes, a smaller fontsize, or no axes, for a figure as large as the tree",
+                stacklevel=3,
+            )
         # Small letters are painted in whole pixels, so they take other shares of their size.
         sketch = make_sketch(boxes, limits, Ruler(whole_figure(self.ax), size))
         return sketch, min(size, self.largest(sketch))

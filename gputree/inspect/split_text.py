@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gputree.inspect.words import shortened
+from gputree.inspect.words import shortened, told_apart
 
 if TYPE_CHECKING:
     from gputree.inspect.split_records import SplitBranch, SplitRow, SplitTable
@@ -32,11 +32,11 @@ IMPURITIES = {
 def table_text(table: SplitTable) -> str:
     """The table as its `str`."""
     shown = shown_rows(table)
+    names = told_apart([row.feature for row in shown], name_width(table) - 1)
     heads = [f"{head:>{2 + max(len(head), 8)}}" for head in heads_of(table)]
     lines = [heading(table), "", f"  {'feature':<{name_width(table)}}{''.join(heads)}"]
-    for row in shown:
+    for row, name in zip(shown, names, strict=True):
         mark = "*" if row.feature == table.best else "=" if row.feature in table.tied else " "
-        name = shortened(row.feature, name_width(table) - 1)
         if not row.branches:
             lines.append(f"{mark} {name:<{name_width(table)}}  {row.test}")
             continue
@@ -110,7 +110,8 @@ def amounts(table: SplitTable, branch: SplitBranch) -> str:
 
 def branch_lines(table: SplitTable, row: SplitRow) -> Iterator[str]:
     """Branches with what they hold, on a few lines; the rest is counted."""
-    items = [f"{shortened(b.label, LABEL_WIDTH)} [{amounts(table, b)}]" for b in row.branches]
+    labels = told_apart([b.label for b in row.branches], LABEL_WIDTH)
+    items = [f"{label} [{amounts(table, b)}]" for label, b in zip(labels, row.branches, strict=True)]
     lines, room = [""], WIDTH - 4 - len(" | ... 9,999 more")
     for i, item in enumerate(items):
         wider = f"{lines[-1]} | {item}" if lines[-1] else item
@@ -129,7 +130,7 @@ def legend(table: SplitTable) -> Iterator[str]:
     marks = ["* best"] if table.best is not None else ["no column has a test"]
     marks += ["= as good, but a later column"] if table.tied else []
     if table.classes:
-        order = ":".join(shortened(name, 12) for name in table.classes)
+        order = ":".join(told_apart(table.classes, 12))
         few = len(table.classes) <= CLASSES
         marks.append(f"branches show [{order}]" if few else "branches show [weight]")
     line = ""

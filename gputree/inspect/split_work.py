@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from gputree.inspect.words import shortened
+from gputree.inspect.words import shortened, told_apart
 
 if TYPE_CHECKING:
     from gputree.inspect.split_records import SplitBranch, SplitRow, SplitTable
@@ -53,10 +53,14 @@ class Work:
 
     def legend(self) -> Iterator[str]:
         """What the branches are, in order, and what the symbols mean."""
-        sizes = [f"{shortened(b.label, 40)} (n={self.table.weight_text(b.weight)})" for b in self.row.branches]
+        labels = told_apart([b.label for b in self.row.branches], 40)
+        sizes = [
+            f"{label} (n={self.table.weight_text(b.weight)})"
+            for label, b in zip(labels, self.row.branches, strict=True)
+        ]
         yield from wrapped(f"{self.name}: ", [f"{size}," for size in sizes[:-1]] + sizes[-1:])
         meaning = SYMBOLS.get(self.table.criterion, ENTROPY)[1]
-        classes = ", ".join(shortened(name, 40) for name in self.table.classes)
+        classes = ", ".join(told_apart(self.table.classes, 40))
         yield from wrapped(
             "classes: " if classes else "", f"{classes}{'; ' * bool(classes and meaning)}{meaning}".split()
         )

@@ -39,20 +39,25 @@ def export_text(
     decimals: int = 2,
     show_weights: bool = False,
     show_missing: bool | str = "auto",
+    width: int | None = LINE_WIDTH,
 ) -> str:
     """Write the rules of a tree as text.
 
     The text of a tree of numeric tests that met no missing value is, character for character, that of
-    `sklearn.tree.export_text` for the same tree. Beyond it:
+    `sklearn.tree.export_text` for the same tree and names. Beyond it:
 
     - A test of categories has one line a branch, with the categories that take it; a long list is cut, with the count
-      of the rest.
+      of the rest, unless ``width`` gives it room.
     - ``(or missing)`` marks the branch that missing values take, ``(or other)`` that of every category which the test
       does not list; both may be one line. ``(38.5% of missing)`` is the share of their weight that a branch gets
       where a test sends them down all branches.
     - Leaves of declared categories that the node never met share one line, ``(no training rows)``: they predict what
       the node would.
     - Where the tree was grown with ``stopping``, every leaf says in brackets why it is one.
+    - Thresholds of a feature that would all read ``0.00`` have digits instead: ``<= 1.25e-09``. So have the values of a
+      tree of numbers.
+    - ``<= 75.00 [70.00,80.16]`` is a soft threshold (`C45Classifier`): between the values in brackets, both branches
+      have their say.
     - A leaf of several class outputs lists the class of each (scikit-learn prints a number without meaning), and a
       tree of one class prints that class.
 
@@ -61,7 +66,7 @@ def export_text(
     decision_tree : estimator
         A fitted tree of this library.
     feature_names : array-like of str (n_features,), optional
-        By default ``feature_0``, ``feature_1`` and so on, or the names of the columns if some hold categories.
+        By default the names of a frame's columns, else ``feature_0``, ``feature_1`` and so on.
     class_names : array-like of str (n_classes,), optional
         Names in the order of ``classes_``, which is the default; for one output only.
     max_depth : int or None, default=10
@@ -75,6 +80,8 @@ def export_text(
     show_missing : {"auto", True, False}, default="auto"
         Whether every test says where missing values and other categories go. "auto": if some test met a missing value
         in training, or is one of categories. A test that tells missing from known values says so in any case.
+    width : int or None, default=80
+        Columns within which lists of categories are cut to keep lines, where names and depth allow; None shows all.
 
     Returns
     -------
@@ -101,7 +108,7 @@ def export_text(
     |   |--- petal width (cm) >  1.75
     |   |   |--- class: virginica
     """
-    style = Style(max_depth, spacing, decimals, show_weights, show_missing)
+    style = Style(max_depth, spacing, decimals, show_weights, show_missing, width=width)
     return tree_text(decision_tree, feature_names, class_names, style)
 
 
@@ -121,13 +128,15 @@ class Style:
         """Refuse numbers out of range."""
         limits = [("spacing", self.spacing, 1), ("decimals", self.decimals, 0)]
         limits += [] if self.max_depth is None else [("max_depth", self.max_depth, 0)]
+        limits += [] if self.width is None else [("width", self.width, 1)]
         for name, number, least in limits:
             if not isinstance(number, Integral) or number < least:
                 raise ValueError(f"{name}={number!r} must be a whole number of at least {least}")
 
-    def number(self, value: float) -> str:
-        """A number with its decimals."""
-        return f"{value:.{self.decimals}f}"
+    def number(self, value: float, largest: float = np.inf) -> str:
+        """A number with its decimals; where the largest of its kind would be 0 with these, as many digits and one."""
+        text = f"{value:.{self.decimals}f}"
+        return f"{value:.{self.decimals + 1}g}" if 0 < largest < 0.5 / 10.0**self.decimals else text
 
 
 def tree_text(model: Any, feature_names: Any, class_names: Any, style: Style) -> str:
@@ -135,9 +144,22 @@ def tree_text(model: Any, feature_names: Any, class_names: Any, style: Style) ->
     require_tree(model)
     style.check()
     names = checked_names(model, feature_names, "feature_{}")
-    words = make_words(model, names, style.number, style.show_missing, style.longest)
+    largest = largest_thresholds(model.forest_, len(names))
+
+    def threshold(value: float, feature: int) -> str:
+        return style.number(value, float(largest[feature]))
+
+    words = make_words(model, names, threshold, style.show_missing, style.longest)
     leaves = Leaves(model, checked_classes(model, class_names), style)
     return "".join(f"{line}\n" for line in lines(words, leaves, style))
+
+
+def largest_thresholds(forest: Forest, n_features: int) -> NDArray[np.float64]:
+    """The threshold of every feature that is farthest from 0, as a positive number (n_features,)."""
+    largest = np.zeros(n_features)
+    tests = np.flatnonzero((forest.kind == Test.THRESHOLD) & np.isfinite(forest.low))
+    np.maximum.at(largest, forest.feature[tests], np.abs(forest.low[tests]))
+    return largest
 
 
 def fitting_decimals(model: Any, max_depth: int | None = None) -> int:
@@ -181,7 +203,8 @@ def branch_line(name: str, branch: Branch, indent: str, width: int | None) -> st
     if width is None or not branch.values:
         return f"{indent} {name} {branch.text(None)}"
     taken = len(f"{indent} {name} {branch.text(0)}") - len(cut_words(branch.values, 0))
-    return f"{indent} {name} {branch.text(min(LIST_WIDTH, max(NARROWEST, width - taken)))}"
+    room = min(width - taken, width - LINE_WIDTH + LIST_WIDTH)
+    return f"{indent} {name} {branch.text(max(NARROWEST, room))}"
 
 
 def heights(forest: Forest) -> list[int]:
@@ -200,6 +223,7 @@ class Leaves:
     def __init__(self, model: Any, classes: list[list[str]] | None, style: Style) -> None:
         self.classes, self.style = classes, style
         self.value: NDArray[np.float64] = model._values
+        self.largest: list[float] = np.abs(self.value).max(axis=0).tolist()
         self.reasons = None if getattr(model, "stopping", None) is None else model.stop_reason_
         self.weight = model.layout_.weight(model.forest_.stats.T) * model.weight_unit_
 
@@ -210,7 +234,8 @@ class Leaves:
     def text(self, node: int) -> str:
         """What a leaf predicts."""
         if self.classes is None:
-            return f"value: {self.numbers(self.value[node])}"
+            texts = map(self.style.number, self.value[node].tolist(), self.largest)
+            return f"value: [{', '.join(texts)}]"
         stops = np.cumsum([len(names) for names in self.classes])
         shares = np.split(self.value[node], stops[:-1])
         weights = [self.numbers(np.nan_to_num(share * self.weight[node])) for share in shares]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
@@ -21,6 +22,9 @@ from gputree.learners.forest import BaseForest
 
 LIST_WIDTH = 60  # characters that a list of categories may take before the rest is counted
 HARMLESS = "\u200c\u200d"  # joiners, invisible by themselves, that letters and emoji are made of
+
+
+Threshold = Callable[[float, int], str]  # its text, from it and the number of the feature
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +67,13 @@ class Words:
     forest: Forest
     schema: Schema
     names: Sequence[str]
-    number: Callable[[float], str]
+    number: Threshold
     missing: bool
     empty: NDArray[np.bool_]
     share: NDArray[np.float64]
     longest: int | None = None  # characters of a category, of which longer ones lose their middle
     bounds: NDArray[np.float64] | None = None
+    texts: dict[int, list[str]] = field(default_factory=dict)  # of categories, by feature
 
     def name(self, node: int) -> str:
         """Name of the feature that a node tests."""
@@ -100,7 +105,7 @@ class Words:
                 Branch((first,), "is known", "True", marks=others),
                 Branch((first + 1,), "is missing", "False"),
             ]
-        low = self.number(float(self.forest.low[node])) + self.between(node)
+        low = self.number(float(self.forest.low[node]), int(self.forest.feature[node])) + self.between(node)
         return [
             Branch((first,), f"<= {low}", "True", marks=self.marks(node, 0)),
             Branch((first + 1,), f">  {low}", "False", marks=self.marks(node, 1)),  # scikit-learn pads the sign
@@ -110,7 +115,7 @@ class Words:
         """The bounds of a soft threshold, as C4.5 prints them: `` [70.00,80.16]``."""
         if self.bounds is None or not self.bounds[node, 0] < self.bounds[node, 1]:
             return ""
-        low, high = map(self.number, self.bounds[node].tolist())
+        low, high = (self.number(bound, int(self.forest.feature[node])) for bound in self.bounds[node].tolist())
         return f" [{low},{high}]"
 
     def has_others(self, node: int) -> bool:
@@ -157,11 +162,17 @@ class Words:
         """The categories of every branch of a LOOKUP node, as text."""
         cells = slice(*self.forest.lookup_ptr[node : node + 2])
         codes, branch = self.forest.lookup_code[cells], self.forest.lookup_branch[cells]
-        categories = self.feature(node).categories
+        categories = self.categories(int(self.forest.feature[node]))
         lists: list[list[str]] = [[] for _ in range(self.forest.n_children[node])]
         for code, b in zip(codes.tolist(), branch.tolist(), strict=True):
-            lists[b].append(readable(shortened(str(categories[code - 1]), self.longest)))
+            lists[b].append(readable(categories[code - 1]))
         return [tuple(own) for own in lists]
+
+    def categories(self, feature: int) -> list[str]:
+        """The categories of a feature as text."""
+        if feature not in self.texts:
+            self.texts[feature] = told_apart([str(c) for c in self.schema.features[feature].categories], self.longest)
+        return self.texts[feature]
 
 
 def require_tree(model: Any) -> None:
@@ -180,7 +191,7 @@ def require_tree(model: Any) -> None:
 
 
 def make_words(
-    model: Any, names: Sequence[str], number: Callable[[float], str], missing: Any = "auto", longest: int | None = None
+    model: Any, names: Sequence[str], number: Threshold, missing: Any = "auto", longest: int | None = None
 ) -> Words:
     """The words of a fitted model; ``missing`` is the ``show_missing`` of `export_text`."""
     forest: Forest = model.forest_
@@ -188,7 +199,7 @@ def make_words(
     return Words(
         forest,
         model.schema_,
-        [plain(name) if longest is None else shortened(plain(name), longest) for name in names],
+        told_apart([plain(name) for name in names], longest),
         number,
         says_missing(forest, missing),
         (forest.kind == Test.LEAF) & (weight == 0),
@@ -251,14 +262,33 @@ def shortened(text: str, width: int | None) -> str:
     return f"{text[: (width - 2) // 2]}...{text[len(text) - (width - 3) // 2 :]}"
 
 
-def checked_names(model: Any, given: Any, pattern: str, columns: bool = False) -> list[str]:
-    """A name for every feature: as given, else numbers in a pattern.
+def told_apart(texts: Sequence[str], width: int | None) -> list[str]:
+    """Texts as `shortened` makes them, those that it would make equal a little longer.
 
-    Names of columns are used if some hold categories, of which a number would say too little, or if ``columns``.
+    Examples
+    --------
+    >>> told_apart(["length of the petals, in cm", "length of the sepals, in cm", "species of the flower"], 16)
+    ['length of ...etals, in cm', 'length of ...epals, in cm', 'species...flower']
+    """
+    found: dict[str, str] = {}
+    left = set(texts)
+    while left:
+        short = {text: shortened(text, width) for text in left}
+        times = Counter(short.values())
+        found |= {text: own for text, own in short.items() if times[own] == 1}
+        left -= found.keys()
+        width = None if width is None else width + 1 + width // 4
+    return [found[text] for text in texts]
+
+
+def checked_names(model: Any, given: Any, pattern: str) -> list[str]:
+    """A name for every feature: as given, else those of columns if they are text, else numbers in a pattern.
+
+    A column of categories has its name in any case: of these a number would say too little.
     """
     n = model.schema_.n_features
     if given is None:
-        own = (columns and hasattr(model, "feature_names_in_")) or (model.schema_.kinds == Kind.CATEGORICAL).any()
+        own = hasattr(model, "feature_names_in_") or (model.schema_.kinds == Kind.CATEGORICAL).any()
         return list(model.schema_.names) if own else [pattern.format(i) for i in range(n)]
     if isinstance(given, str | bytes):
         raise ValueError(f"feature_names={given!r} must be a list of {n} names, one for each feature")

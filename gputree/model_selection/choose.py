@@ -196,8 +196,9 @@ def candidates_of(model: Any, case: Case, over: Any) -> list[dict[str, Any]]:
     """
     known = model.get_params()
     found: list[dict[str, Any]] = []
-    for part in [over] if isinstance(over, Mapping) else over if isinstance(over, list | tuple) else []:
-        grid = {name: values_of(model, case, name, values, known) for name, values in dict(part).items()}
+    parts = over if isinstance(over, list | tuple) else [over]
+    for part in parts if all(isinstance(part, Mapping) for part in parts) else []:
+        grid = {name: values_of(model, case, name, values, known) for name, values in part.items()}
         found += [dict(params) for params in ParameterGrid(grid)] if grid else []
     if not found:
         raise ValueError(
@@ -214,6 +215,11 @@ def values_of(model: Any, case: Case, name: str, values: Any, known: Mapping[str
         )
     if isinstance(values, str) and values == "path" and name == "ccp_alpha":
         return alphas_between(model, case)
+    return listed(name, values)
+
+
+def listed(name: str, values: Any) -> list[Any]:
+    """The values of a parameter, plain ones for those of NumPy."""
     if isinstance(values, str) or not isinstance(values, Sequence | range | np.ndarray) or not len(values):
         raise ValueError(f"over gives {name}={values!r}; give a list of at least one value to try")
     return [value.item() if isinstance(value, np.generic) else value for value in values]

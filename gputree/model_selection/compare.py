@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from gputree.inspect.words import told_apart
 from gputree.model_selection.estimate import Case, ErrorEstimate
-from gputree.model_selection.show import WIDTH, cut, frame_of, number, text_table, whole
+from gputree.model_selection.show import NAMES, WIDTH, frame_of, number, text_table, whole
 from gputree.model_selection.splits import describe
 from gputree.table import FrameLibrary, Table
 
@@ -107,13 +108,11 @@ class Comparison:
 
     def blocks(self, corner: str, rows: Mapping[str, list[str]]) -> Iterator[str]:
         """A line a row, as many models side by side as a line has room for."""
-        step = max(1, (WIDTH - 20) // (LONGEST + 2))
+        heads = [name.rjust(LONGEST) for name in told_apart(self.models, LONGEST)]
+        step = max(1, (WIDTH - NAMES) // (max(map(len, heads)) + 2))
         for first in range(0, len(self.models), step):
             own = slice(first, first + step)
-            header = (corner, *(cut(name, LONGEST).rjust(LONGEST) for name in self.models[own]))
-            yield text_table(
-                [cut(header[0], 20).ljust(20), *header[1:]], [(name, *row[own]) for name, row in rows.items()]
-            )
+            yield text_table([corner.ljust(NAMES), *heads[own]], [(name, *row[own]) for name, row in rows.items()])
 
 
 def compare(models: Mapping[str, Any], tables: Mapping[str, Any], cv: Any = 10) -> Comparison:
@@ -168,7 +167,7 @@ def compare(models: Mapping[str, Any], tables: Mapping[str, Any], cv: Any = 10) 
         raise ValueError(
             f"models {', '.join(map(repr, models))} mix classifiers and regressors, whose errors differ in kind"
         )
-    return Comparison(tuple(models), tuple(tables), rows)
+    return Comparison(tuple(map(str, models)), tuple(map(str, tables)), rows)
 
 
 def parts(name: str, table: Any) -> tuple[Any, Any]:

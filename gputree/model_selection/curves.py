@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gputree.core.keys import Stream, draw
 from gputree.inspect.plot import pyplot
 from gputree.learners.refits import Refit, Subset, refit_each
-from gputree.model_selection.choose import values_of, with_params
+from gputree.model_selection.choose import listed, values_of, with_params
 from gputree.model_selection.estimate import Case
 from gputree.model_selection.show import frame_of, headline, number, text_table, whole
 from gputree.model_selection.sizes import size_of
@@ -234,13 +234,11 @@ def checked_sizes(sizes: Any) -> list[Any]:
     ValueError
         If there is none, or one is out of range.
     """
-    given: list[Any] = [] if isinstance(sizes, str) else list(sizes)
+    given = listed(TRAIN_SIZE, sizes)
     for size in given:
         rows = isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1
         if not (rows or (isinstance(size, float) and 0 < size <= 1)):
             raise ValueError(f"train_size={size!r} must be a share above 0 and at most 1.0, or a number of rows")
-    if not given:
-        raise ValueError("train_size has no value; give shares such as 0.5, or numbers of rows")
     return given
 
 

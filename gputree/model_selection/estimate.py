@@ -154,9 +154,13 @@ class Case:
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, cv: Any) -> Case:
         """Check what was given and part the rows."""
-        classes = is_classifier(model)
-        if not (classes or is_regressor(model)):
-            raise TypeError(f"{type(model).__name__} is neither a classifier nor a regressor; give one of these")
+        fits = hasattr(model, "fit") and not isinstance(model, type)
+        classes = fits and is_classifier(model)
+        if not (classes or (fits and is_regressor(model))):
+            what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+            raise TypeError(f"{what} is neither a classifier nor a regressor; give one, as DecisionTreeClassifier()")
+        if y is None:
+            raise ValueError("y=None leaves nothing to be wrong about; give the labels or numbers of the rows")
         X, y = indexable(X, y)
         y = as_array(y)
         splitter = splitter_of(cv, y, classes)
@@ -255,7 +259,8 @@ def estimate_error(model: Any, X: Any, y: Any, cv: Any = 10) -> ErrorEstimate:
     cv : int, str, splitter or iterable, default=10
         A number of folds (of classes in equal proportions, as scikit-learn parts them); ``"loo"``, each row held out by
         itself; ``"holdout"``, a third; ``"train-validation-test"``, a quarter validates and a quarter is left out;
-        ``"bootstrap"``, 100 resamples; a splitter of scikit-learn, `Holdout` or `Bootstrap`; or pairs of row numbers.
+        ``"bootstrap"``, 100 resamples; a splitter of scikit-learn, `Holdout` or `Bootstrap`; or pairs of row numbers,
+        such as ``list(GroupKFold(5).split(X, y, groups))`` where rows belong together.
 
     Returns
     -------
@@ -264,8 +269,8 @@ def estimate_error(model: Any, X: Any, y: Any, cv: Any = 10) -> ErrorEstimate:
     Raises
     ------
     ValueError, TypeError
-        If ``cv`` parts no rows, a part is empty, a single fold judges by a class that is not among the rows to fit on,
-        or the model is neither a classifier nor a regressor.
+        If ``cv`` parts no rows, a part is empty, a fold fits rows that it holds out, a single fold judges by a class
+        that is not among the rows to fit on, or the model is neither a classifier nor a regressor.
 
     Notes
     -----

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -11,6 +11,7 @@ import narwhals.stable.v2 as nw
 from gputree.table import FrameLibrary, _frame_library
 
 WIDTH = 80
+NAMES = 20  # of these, at least so many stay for the first column
 
 
 def headline(text: str) -> str:
@@ -26,24 +27,17 @@ def frame_of(columns: dict[str, Any], library: FrameLibrary | None) -> Any:
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], marks: Sequence[str] | None = None) -> str:
-    """Columns of text, the first to the left and cut where a line would be too long, the others to the right."""
+    """Columns of text, the first to the left and in several lines where one would be too long, the others right."""
     marks = [""] * len(rows) if marks is None else marks
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     edge = max(map(len, marks), default=0)
-    widths[0] = max(1, min(widths[0], WIDTH - edge - sum(2 + w for w in widths[1:])))
+    widths[0] = min(widths[0], max(NAMES, WIDTH - edge - sum(2 + w for w in widths[1:])))
     lines = []
     for mark, row in zip([" " * edge, *marks], [header, *rows], strict=True):
-        cells = [
-            cut(row[0], widths[0]).ljust(widths[0]),
-            *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)),
-        ]
-        lines.append((mark.ljust(edge) + "  ".join(cells)).rstrip())
+        first, *more = wrap(row[0], widths[0], subsequent_indent="  ", break_on_hyphens=False) or [row[0]]
+        cells = [first.ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+        lines += [f"{mark.ljust(edge)}{'  '.join(cells)}".rstrip(), *(f"{' ' * edge}{text}" for text in more)]
     return "\n".join(lines)
-
-
-def cut(text: str, width: int) -> str:
-    """A text of at most some characters."""
-    return text if len(text) <= width else text[: max(0, width - 1)] + "~"
 
 
 def number(value: float) -> str:

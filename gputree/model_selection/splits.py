@@ -225,8 +225,9 @@ def splitter_of(cv: Any, y: NDArray[Any], classifier: bool) -> Any:
         return check_cv(int(cv), y, classifier=classifier)
     if hasattr(cv, "split") and hasattr(cv, "get_n_splits"):
         return cv
-    if isinstance(cv, Iterable):
-        return check_cv(list(cv), y, classifier=classifier)
+    pairs: list[Any] = list(cv) if isinstance(cv, Iterable) else [None]
+    if all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+        return check_cv(pairs, y, classifier=classifier)
     raise TypeError(
         f"cv={cv!r} must be a whole number of folds, one of {', '.join(map(repr, NAMED))}, something that parts rows "
         "(a splitter of sklearn.model_selection, Holdout, Bootstrap), or pairs of row numbers (to fit on, held out)"
@@ -286,18 +287,37 @@ def trains_of(splitter: Any, X: Any, y: NDArray[Any]) -> Trains:
     Raises
     ------
     ValueError
-        If a part is empty or names rows that are not there.
+        If a part is empty, names rows that are not there, or shares some with the other.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")  # some folds then lack a class
-        trains = Trains(len(y), ((numbers(a, len(y)), numbers(b, len(y))) for a, b in splitter.split(X, y)))
+        trains = Trains(len(y), ((numbers(a, len(y)), numbers(b, len(y))) for a, b in pairs_of(splitter, X, y)))
     if not trains:
         raise ValueError(f"cv={splitter} has no fold; give at least one pair of row numbers (to fit on, held out)")
     for fold, held in enumerate(trains.held):
         for rows, what in ((trains[fold], "rows to fit on"), (held, "held-out rows")):
             if not rows.size:
                 raise ValueError(f"fold {fold} of cv={splitter} has no {what}, of {len(y)} rows: give it at least one")
+        shared = held[:0] if trains.own[fold] is None else held[np.isin(held, trains[fold])]
+        if shared.size:
+            raise ValueError(
+                f"fold {fold} of cv fits {shared.size} of the rows that it holds out, such as row {shared[0]}; give "
+                "parts that share no row"
+            )
     return trains
+
+
+def pairs_of(splitter: Any, X: Any, y: Any) -> Iterator[Pair]:
+    """What a splitter gives, if it needs nothing else."""
+    try:
+        yield from splitter.split(X, y)
+    except ValueError as error:
+        if "'groups' parameter" not in str(error):
+            raise
+        raise ValueError(
+            f"cv={splitter} parts rows by groups, which are not known here; give its folds as "
+            "cv=list(splitter.split(X, y, groups))"
+        ) from error
 
 
 def numbers(rows: Any, n: int) -> NDArray[np.intp]:

@@ -18,6 +18,7 @@ from gputree.readers.cells import InputError, is_missing
 from gputree.readers.learner import (
     FAMILIES,
     LEARNERS,
+    called,
     check_parameters,
     check_weights,
     family_of,
@@ -26,6 +27,7 @@ from gputree.readers.learner import (
     has_target,
     make_learner,
     option,
+    parameters_of,
 )
 from gputree.readers.problem import (
     Plan,
@@ -69,7 +71,8 @@ def add_fit_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Non
     parser.add_argument("-o", "--output", metavar="MODEL", help="where to save the model")
     known = f"one of {', '.join(FAMILIES)}, or a class such as {next(iter(LEARNERS))} (default: {USUAL})"
     parser.add_argument("--learner", metavar="NAME", default=USUAL, help=known)
-    parser.add_argument("--exclude", nargs="+", default=[], metavar="COLUMN", help="columns to leave out, e.g. ids")
+    out = "a column to leave out, such as an id, or several with commas; may be given again"
+    parser.add_argument("--exclude", action="append", default=[], metavar="COLUMN", help=out)
     parser.add_argument("--sample-weight", metavar="COLUMN", help="a column with the weights of the rows, no feature")
     parser.add_argument("--drop-missing", action="store_true", help="leave out rows without a target")
     parser.add_argument("--verbose", action="store_true", help="print a line a level to stderr")
@@ -80,14 +83,18 @@ def add_fit_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Non
         "Lists: --monotonic-cst=-1,0,1. Dicts: --class-weight \"{'yes': 2, 'no': 1}\".",
     )
     texts = parameter_help(LEARNERS[name] for name in names)
+    learner_of: dict[str, str] = {}
     for name in dict.fromkeys([*texts, *parameter_help(LEARNERS.values())]):
         if name == "verbose":
             continue
+        own = next(learner for learner in (*names, *LEARNERS) if name in parameters_of(learner))
+        learner_of[option(name)] = f" --learner {called(own)}"
         text = texts[name].replace("%", "%%") if name in texts else argparse.SUPPRESS
         if name in KNOWN:
             add_rule_option(group, name, text)
         else:
             group.add_argument(option(name), dest=f"p_{name}", default=argparse.SUPPRESS, metavar="VALUE", help=text)
+    parser.set_defaults(learner_of=learner_of)  # whose help explains an option
     shown = [name for name in KNOWN if name in texts]
     if shown:
         parser.add_argument_group("rules", rule_help(shown))
@@ -123,8 +130,8 @@ def run_fit(args: argparse.Namespace) -> None:
     with warnings.catch_warnings():  # the advice above says it in the words of a table
         warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
         model.fit(problem.X, problem.y, *weights)
-    show_fit(model, problem)
     save_model(model, args.output)
+    show_fit(model, problem)
 
 
 def check_target(args: argparse.Namespace, learner: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
-from gputree.inspect.words import shortened
+from gputree.inspect.words import told_apart
 from gputree.learners.frames import Columns
 from gputree.readers.advice import advice
 from gputree.readers.cells import InputError, is_missing, object_array
@@ -71,12 +71,13 @@ def make_plan(args: argparse.Namespace) -> Plan:
     """What the columns of a table are for, from their names."""
     names = column_names(args.table)
     others = [name for name in (args.target, args.sample_weight) if name]
-    for name in [*others, *args.exclude]:
+    excluded = [name for text in args.exclude for name in ([text] if text in names else text.split(","))]
+    for name in [*others, *excluded]:
         require_column(name, names, args.table)
     if len(set(others)) < len(others):
         raise InputError(f"column {args.target!r} cannot be both --target and --sample-weight; name two columns")
-    features = tuple(name for name in names if name not in [*others, *args.exclude])
-    if not features or args.target in args.exclude:
+    features = tuple(name for name in names if name not in [*others, *excluded])
+    if not features or args.target in excluded:
         raise InputError(f"{args.table} has no column left to learn from, or no target; exclude fewer columns")
     return Plan(features, args.target, args.sample_weight)
 
@@ -164,8 +165,9 @@ def judge(y: NDArray[Any]) -> tuple[NDArray[Any], bool, str]:
 
 def categories(X: Columns) -> tuple[str, ...]:
     """Columns of text, each with its number of categories."""
-    text = [(name, array) for name, array in zip(X.columns, X.arrays, strict=True) if array.dtype == object]
-    return tuple(f"{shortened(name, 30)} ({len(set(array.tolist()) - {None}):,})" for name, array in text)
+    text = {name: array for name, array in zip(X.columns, X.arrays, strict=True) if array.dtype == object}
+    names = zip(told_apart(list(text), 30), text.values(), strict=True)
+    return tuple(f"{name} ({len(set(array.tolist()) - {None}):,})" for name, array in names)
 
 
 def with_split(given: Parameters, learner: str, problem: Problem) -> Parameters:

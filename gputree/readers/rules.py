@@ -19,7 +19,7 @@ from gputree import stopping
 from gputree.engine.pruning import RULES
 from gputree.readers.cells import InputError
 from gputree.readers.learner import LEARNERS, Parameters, dashed, parse_value
-from gputree.report import WIDTH, wrapped
+from gputree.report import WIDTH, documented, wrapped
 
 NOT_WRITTEN = ("Rule", "AnyOf", "AllOf", "Validation")  # joined by the option; rows are no text
 PRUNING: dict[str, Any] = {dashed(rule.__name__): rule for rule in RULES.values()}
@@ -28,6 +28,7 @@ STOPPING: dict[str, Any] = {
 }
 KNOWN = {"stopping": STOPPING, "pruning": PRUNING}  # by the parameter of a learner
 TOLD = {"stopping": "any of several ends growth", "pruning": "one, or none"}
+WRITTEN = "NAME, or NAME:PARAMETER=VALUE,PARAMETER=VALUE."
 NAME_WIDTH = 22
 
 
@@ -96,6 +97,8 @@ def read_rule(what: str, text: str, known: Mapping[str, Any]) -> Any:
         key = key.strip().replace("-", "_")
         if key not in own or not value:
             raise InputError(f"{what} {text}: {assigned!r} sets no parameter of the rule; write {written(kind)}")
+        if key in values:
+            raise InputError(f"{what} {text} gives {key.replace('_', '-')} twice; leave one of the two out")
         values[key] = parse_value(f"{what} {text}:", value.strip())
     lacking = [f.name for f in own.values() if f.default is MISSING and f.name not in values]
     if lacking:
@@ -105,14 +108,18 @@ def read_rule(what: str, text: str, known: Mapping[str, Any]) -> Any:
 
 def add_rule_option(group: Any, name: str, text: str) -> None:
     """The option of a parameter that is a rule; ``text`` is what the learner says of it, or `argparse.SUPPRESS`."""
-    text = text if text == argparse.SUPPRESS else f"{text} Rules are listed below."
-    several: dict[str, Any] = {"nargs": "+"} if name == "stopping" else {}
-    group.add_argument(f"--{name}", dest=f"r_{name}", default=argparse.SUPPRESS, metavar="RULE", help=text, **several)
+    several = name == "stopping"
+    again = " May be given again." if several else ""
+    text = text if text == argparse.SUPPRESS else f"{text} Rules are listed below.{again}"
+    action: Any = "append" if several else None
+    group.add_argument(
+        f"--{name}", dest=f"r_{name}", default=argparse.SUPPRESS, metavar="RULE", help=text, action=action
+    )
 
 
 def rule_help(names: Iterable[str]) -> str:
     """The rules that some parameters take, with parameters of their own and the defaults of these."""
-    parts = ["NAME, or NAME:PARAMETER=VALUE,PARAMETER=VALUE. Their parameters and defaults:"]
+    parts = [f"{WRITTEN} Their parameters and defaults:"]
     for name in names:
         lines = [rule_line(kind) for kind in KNOWN[name].values()]
         parts.append("\n".join([f"--{name}, {TOLD[name]}:", *lines]))
@@ -130,6 +137,15 @@ def rule_line(kind: Any) -> str:
     name, _, given = written(kind).partition(":")
     line = f"  {name:<{NAME_WIDTH}}{given.replace(',', ' ')}"
     return wrapped(line.rstrip(), WIDTH - 2, " " * (NAME_WIDTH + 2))
+
+
+def rule_paragraph(kind: Any) -> str:
+    """A rule, its parameters, and what each of them means."""
+    lines = [rule_line(kind)]
+    for name, own in documented(kind).items():
+        text = f"    {name.replace('_', '-')}: {own.kind}.{own.text}".replace("``", "")
+        lines.append(wrapped(text, WIDTH - 2, " " * 8))
+    return "\n".join(lines)
 
 
 def given_rules(args: argparse.Namespace, learner: str) -> Parameters:

@@ -235,11 +235,10 @@ def test_what_scikit_learn_does_with_its_trees() -> None:
     made = to_sklearn(ours)
     check_is_fitted(made)
     assert made.feature_names_in_.tolist() == list(X.columns)
-    assert sklearn.tree.export_text(made) == gputree.export_text(ours)
-    names = ["setosa", "versicolor", "virginica"]
-    assert sklearn.tree.export_text(made, class_names=names, show_weights=True) == gputree.export_text(
-        ours, class_names=names, show_weights=True
-    )
+    features, names = list(X.columns), ["setosa", "versicolor", "virginica"]
+    assert sklearn.tree.export_text(made, feature_names=features) == gputree.export_text(ours)
+    given = {"feature_names": features, "class_names": names, "show_weights": True}
+    assert sklearn.tree.export_text(made, **given) == gputree.export_text(ours, **given)
     dot = sklearn.tree.export_graphviz(made, filled=True)
     assert dot.count("->") == ours.tree_.node_count - 1
     path = made.cost_complexity_pruning_path(X, y)

@@ -96,6 +96,15 @@ def test_a_given_size_of_text_draws_everything() -> None:
     assert overlaps(extents(drawn)) == 0
 
 
+def test_a_fontsize_that_leaves_nodes_out_is_a_warning() -> None:
+    _, ax = plt.subplots()
+    with pytest.warns(
+        UserWarning, match="text of 9 points leaves room for . boxes here, which count the nodes that are"
+    ):
+        drawn = plot_tree(sample("large"), ax=ax, fontsize=9)
+    assert any(" nodes" in box.get_text() for box in drawn)
+
+
 def test_a_deep_chain_needs_no_recursion() -> None:
     assert sample("chain").get_depth() == 1499
     limit = sys.getrecursionlimit()

@@ -20,6 +20,7 @@ from gputree.core.forest import Forest, Test
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.target import Layout
 from gputree.inspect.text import Style, export_text, fitting_decimals, heights, tree_text
+from gputree.inspect.words import make_words
 from tests.inspect.samples import counties, holes, odd, penguins, sample
 
 N_FEATURES = 5
@@ -196,11 +197,42 @@ def test_booleans_read_as_such() -> None:
         ]
 
 
-def test_names_of_a_numeric_frame_are_not_used_as_in_sklearn() -> None:
+def test_names_of_a_frame_are_used() -> None:
     X = frame()[["size"]]
-    for module in (gputree, sklearn.tree):
-        text = module.export_text(module.DecisionTreeRegressor(max_depth=1).fit(X, X["size"] > 2))
-        assert text.startswith("|--- feature_0 <= 2.50\n")
+    text = export_text(gputree.DecisionTreeRegressor(max_depth=1).fit(X, X["size"] > 2))
+    assert text.startswith("|--- size <= 2.50\n")
+
+
+def test_small_numbers_have_digits() -> None:
+    """Of a feature, or of what is predicted: not where others of its kind show what size they are."""
+    X = np.array([[1e-9, -3.0], [1.5e-9, 0.001], [4e-9, 0.002], [5e-9, 2.0]])
+    text = export_text(gputree.DecisionTreeRegressor(splitter="random", max_features=1).fit(X, [1e-4, 0, -3e-4, 0]))
+    values = re.findall(r"feature_0 <= (.*)", text)
+    assert values
+    assert all(re.fullmatch(r"[\d.]+e-09", value) for value in values)
+    assert re.findall(r"value: \[(.*)\]", text).count("0") == 2
+    assert "value: [-0.0003]" in text
+    model = gputree.DecisionTreeClassifier().fit(X[:, 1:], [0, 1, 2, 3])
+    assert export_text(model).count("<= 0.00\n") == 1
+    assert export_text(model, decimals=3).count("<= 0.002\n") == 1
+
+
+def test_all_categories_are_shown_when_asked_for() -> None:
+    X = np.array([[f"kind {i:02d}"] for i in range(40)], object)
+    model = gputree.DecisionTreeClassifier(max_depth=1).fit(X, np.arange(40) % 2)
+    shown = [set(re.findall(r"kind \d\d", export_text(model, width=width))) for width in (80, 200, None)]
+    assert len(shown[0]) < len(shown[1]) < len(shown[2]) == 40
+    with pytest.raises(ValueError, match="width=0 must be a whole number of at least 1"):
+        export_text(model, width=0)
+
+
+def test_long_names_stay_different() -> None:
+    """Though a picture cuts them to some characters."""
+    X = pd.DataFrame({f"{'a' * 30}{c}{'b' * 30}": [f"{'m' * 50}{c}{i}{'n' * 50}" for i in range(4)] for c in "xy"})
+    model = gputree.DecisionTreeClassifier(max_depth=2).fit(X, [0, 1, 0, 1])
+    words = make_words(model, X.columns, lambda value, feature: "", longest=20)
+    assert len(set(words.names)) == 2
+    assert len({category for branch in words.branches(0) for category in branch.values}) == 4
 
 
 def test_a_test_that_asks_for_missing_values() -> None:

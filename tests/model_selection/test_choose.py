@@ -154,6 +154,8 @@ def test_several_grids_and_their_frame() -> None:
             "over names 'depth', which DecisionTreeClassifier does not have; its parameters are .*max_depth",
         ),
         ({"max_depth": []}, r"over gives max_depth=\[\]; give a list of at least one value"),
+        ([1, 2], r"over=\[1, 2\] must name at least one parameter and its values"),
+        ([{"max_depth": [1]}, None], "must name at least one parameter and its values"),
         ({"max_depth": 3}, "over gives max_depth=3; give a list"),
         ({"max_depth": "path"}, "over gives max_depth='path'; give a list"),
         ({"max_depth": [0]}, "max_depth"),
@@ -165,6 +167,17 @@ def test_what_names_nothing_to_try_is_refused(over: Any, message: str) -> None:
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=message):
         select(DecisionTreeClassifier(), X, y, over, cv=3)
+
+
+def test_candidates_of_many_parameters_are_told_in_full() -> None:
+    """In several lines, where one would be too long."""
+    X, y = load_iris(return_X_y=True)
+    over = {"max_depth": [1, 2], "criterion": ["gini"], "min_impurity_decrease": [0.125], "min_samples_leaf": [1, 2]}
+    text = str(select(DecisionTreeClassifier(), X, y, over, cv=2))
+    assert max(map(len, text.split("\n"))) <= 80
+    cells = [line[:40].strip() for line in text.split("\n")[2:]]
+    assert " ".join(cells).count("min_impurity_decrease=0.125, min_samples_leaf=") == 4
+    assert all(f"max_depth={depth}" in text and f"min_samples_leaf={depth}" in text for depth in (1, 2))
 
 
 def test_other_errors() -> None:

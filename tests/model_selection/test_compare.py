@@ -88,6 +88,13 @@ def test_text_of_80_columns_however_many_models() -> None:
     assert text.count("mean rank") == text.count("one ")
 
 
+def test_long_names_stay_different() -> None:
+    models = {f"tree of {n} long levels": DecisionTreeClassifier(max_depth=n) for n in (1, 2)}
+    _, head, line, *_ = str(compare(models, {7: load_iris(return_X_y=True)}, cv=2)).split("\n")
+    assert len(set(head.split("  ")[-2:])) == 2
+    assert line.startswith("7 ")
+
+
 def test_errors_say_which_model_and_table() -> None:
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match="max_depth") as caught:

@@ -33,22 +33,22 @@ MAJORITY = DummyClassifier(strategy="most_frequent")
 
 def test_mean_of_folds_and_pooled_by_hand() -> None:
     """Folds of 1 and 4 rows: 1/1 and 1/4 wrong are 5/8 as a mean and 2/5 together."""
-    y = np.array([1, 0, 0, 0, 1])
-    pairs = [([1, 2, 3, 4], [0]), ([0, 1, 2], [1, 2, 3, 4])]
-    result = estimate_error(MAJORITY, np.zeros((5, 1)), y, cv=pairs)
+    y = np.array([1, 0, 0, 0, 1, 0, 0])
+    pairs = [([1, 2, 3, 4], [0]), ([0, 5, 6], [1, 2, 3, 4])]
+    result = estimate_error(MAJORITY, np.zeros((7, 1)), y, cv=pairs)
     assert result.fold_errors.tolist() == [1.0, 0.25]
     assert result.fold_rows.tolist() == [1, 4]
     assert result.error == 0.625
     assert result.pooled == 0.4
     assert result.standard_error == pytest.approx(np.sqrt(0.4 * 0.6 / 5))
-    assert result.train_error == 0.4
+    assert result.train_error == 2 / 7
 
 
 def test_squared_errors_by_hand() -> None:
-    """Means 2 and 4 for what is held out: 1, 3 and 6."""
-    y = np.array([1.0, 3, 6])
-    pairs = [([1, 2], [0]), ([0, 1], [1, 2])]
-    result = estimate_error(DecisionTreeRegressor(max_depth=1), np.zeros((3, 1)), y, cv=pairs)
+    """Means 4.5 and 2 for what is held out: 1, 3 and 6."""
+    y = np.array([1.0, 3, 6, 3])
+    pairs = [([1, 2], [0]), ([0, 3], [1, 2])]
+    result = estimate_error(DecisionTreeRegressor(max_depth=1), np.zeros((4, 1)), y, cv=pairs)
     assert result.loss.tolist() == [(4.5 - 1) ** 2, (2.0 - 3) ** 2, (2.0 - 6) ** 2]
     assert result.error == (12.25 + 8.5) / 2
     assert result.pooled == pytest.approx((12.25 + 1 + 16) / 3)
@@ -110,9 +110,9 @@ def test_the_bootstrap_and_632() -> None:
 
 def test_a_row_held_out_twice_counts_by_its_mean() -> None:
     """Row 0 is wrong once of twice, row 1 never: losses .5 and 0, whose deviation is .25."""
-    y = np.array([0, 1, 1])
-    pairs = [([1, 2], [0, 1]), ([0], [0]), ([1], [1])]
-    result = estimate_error(MAJORITY, np.zeros((3, 1)), y, cv=pairs)
+    y = np.array([0, 1, 1, 0])
+    pairs = [([2], [0, 1]), ([3], [0]), ([2], [1])]
+    result = estimate_error(MAJORITY, np.zeros((4, 1)), y, cv=pairs)
     assert result.loss.tolist() == [1, 0, 0, 0]
     assert result.standard_error == pytest.approx(0.25 / np.sqrt(2))
 
@@ -169,6 +169,13 @@ def test_groups_come_as_pairs_and_repeats_as_they_are() -> None:
         (2.5, "cv=2.5 must be a whole number of folds"),
         (None, "cv=None must be a whole number of folds"),
         ([], "has no fold"),
+        ([1, 2], r"cv=\[1, 2\] must be a whole number of folds"),
+        ([([0, 1],)], r"cv=\[\(\[0, 1\],\)\] must be a whole number of folds"),
+        ([([0, 1], [2]), ([3, 4, 5], [5, 4, 6])], "fold 1 of cv fits 2 of the rows that it holds out, such as row 5"),
+        (
+            GroupKFold(2),
+            r"by groups, which are not known here; give its folds as cv=list\(splitter.split",
+        ),
         ([([0, 1], [])], "has no held-out rows, of 20 rows"),
         ([([], [1])], "has no rows to fit on"),
         ([([0, 1], [20])], "cv names row 20, and there are 20 rows"),
@@ -192,6 +199,11 @@ def test_what_is_no_model_is_refused() -> None:
     X, y = load_iris(return_X_y=True)
     with pytest.raises(TypeError, match="Neither is neither a classifier nor a regressor"):
         estimate_error(Neither(), X, y)
+    for wrong, what in (("tree", "a str"), (DecisionTreeClassifier, "the class DecisionTreeClassifier")):
+        with pytest.raises(TypeError, match=f"{what} is neither a classifier nor a regressor; give one"):
+            estimate_error(wrong, X, y)
+    with pytest.raises(ValueError, match="y=None leaves nothing to be wrong about"):
+        estimate_error(DecisionTreeClassifier(), X, None)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         estimate_error(DecisionTreeClassifier(), X, y[:-1])
 
@@ -253,9 +265,9 @@ def test_predictions_of_other_shapes_are_refused_nowhere_and_compared_row_by_row
         def predict(self, X: Any) -> Any:
             return np.stack([X[:, 0], np.zeros(len(X))], axis=1).astype(int)
 
-    X = np.array([[0], [1], [1], [0]])
-    y = np.array([[0, 0], [1, 0], [1, 1], [1, 1]])
-    assert estimate_error(Second(), X, y, cv=[([0, 1], [0, 1, 2, 3])]).loss.tolist() == [0, 0, 1, 1]
+    X = np.array([[0], [1], [1], [0], [0]])
+    y = np.array([[0, 0], [1, 0], [1, 1], [1, 1], [0, 0]])
+    assert estimate_error(Second(), X, y, cv=[([4], [0, 1, 2, 3])]).loss.tolist() == [0, 0, 1, 1]
 
 
 def test_a_null_leaf_is_an_error() -> None:
