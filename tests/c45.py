@@ -28,6 +28,7 @@ class Table:
     m: float = 2.0
     by_ratio: bool = True
     split: str = "multiway"
+    declared: bool = True  # categories that a node has no rows of are in its tests
 
 
 @dataclass
@@ -74,7 +75,11 @@ def discrete(table: Table, rows: Rows, f: int) -> Found | None:
     groups = [[r for r in rows if table.columns[f][r[0]] == v] for v in range(table.levels[f])]
     if sum(total(g) >= table.m - SLACK for g in groups) < 2:
         return None
-    return Found(("=", f, 0.0), *judge(table, rows, groups), groups)
+    if table.declared:
+        return Found(("=", f, 0.0), *judge(table, rows, groups), groups)
+    met = [v for v, group in enumerate(groups) if group]
+    groups = [groups[v] for v in met]
+    return Found(("in", f, tuple((v,) for v in met)), *judge(table, rows, groups), groups)
 
 
 def against_rest(table: Table, rows: Rows, f: int) -> Found | None:
@@ -94,7 +99,8 @@ def grouped(table: Table, rows: Rows, f: int) -> Found | None:
     """Values merged into branches (chapter 7 of the book), pair after pair as in release 8."""
     values = [[r for r in rows if table.columns[f][r[0]] == v] for v in range(table.levels[f])]
     groups = one_class_together(table, values)
-    rest = tuple(v for v in range(len(values)) if not any(v in group for group in groups))
+    left = [v for v in range(len(values)) if not any(v in group for group in groups)]
+    rest = tuple(v for v in left if table.declared or values[v])
 
     def judged(groups: list[tuple[int, ...]]) -> Found:
         every = [*groups, rest] if rest else groups

@@ -35,20 +35,18 @@ def split(table: Table, node: Node, rows: Rows) -> list[Rows]:
     unknown = []
     for row, w in rows:
         value = table.columns[f][row]
-        if value is None:
-            unknown.append((row, w))
-        else:
-            groups[branch_of(node.test, value)].append((row, w))
+        branch = None if value is None else branch_of(node.test, value)
+        (unknown if branch is None else groups[branch]).append((row, w))
     known = [total(group) for group in groups]
     share = [k / sum(known) if sum(known) > 0 else 1 / len(known) for k in known]
     return [g + [(row, w * s) for row, w in unknown if w * s > 0] for g, s in zip(groups, share, strict=True)]
 
 
-def branch_of(test: tuple[str, int, Any], value: float) -> int:
-    """The branch of a known value."""
+def branch_of(test: tuple[str, int, Any], value: float) -> int | None:
+    """The branch of a value, None of a category that the test does not list."""
     sign, _, point = test
     if sign == "in":
-        return next(b for b, own in enumerate(point) if value in own)
+        return next((b for b, own in enumerate(point) if value in own), None)
     return int(value) if sign == "=" else int(value > point)
 
 

@@ -220,8 +220,13 @@ def check_stats(forest: Forest, layout: Layout, family: Family) -> None:
 
 
 def spread_rows(forest: Forest, layout: Layout, family: Family) -> NDArray[np.bool_]:
-    """Where a row counts in several children: the channel of rows in tests that spread some, bool (I, C)."""
-    spread = (forest.missing[family.inner] == SPREAD) & (forest.met_missing[family.inner] == 1)
+    """Where a row counts in several children: the channel of rows in tests that spread some, bool (I, C).
+
+    A lookup may have met categories that it does not list, if pruning put it in the place of a test above.
+    """
+    missing = (forest.missing == SPREAD) & (forest.met_missing == 1)
+    unlisted = (forest.unseen == SPREAD) & (forest.kind == Test.LOOKUP)
+    spread = (missing | unlisted)[family.inner]
     apart: NDArray[np.bool_] = spread[:, None] & (np.arange(layout.n_channels) == layout.rows)
     return apart
 

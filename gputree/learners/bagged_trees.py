@@ -121,9 +121,9 @@ class BaggedTrees(BaseForest):
         handed_down(model, self, ("classes_", "n_classes_", "_n_columns"))
         return labels
 
-    def _weighed(self, rows: Rows) -> Rows:
+    def _weighed(self, rows: Rows, schema: Schema) -> Rows:
         """In the unit of the trees."""
-        weighed: Rows = self._learner()._weighed(rows)
+        weighed: Rows = self._learner()._weighed(rows, schema)
         return weighed
 
     def _edges(self, backend: Backend, rows: Rows, schema: Schema) -> tuple[Cuts, ...]:

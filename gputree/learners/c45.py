@@ -239,9 +239,13 @@ class C45Classifier(ClassifierTree):
             raise ValueError(f"y has {labels.shape[1]} columns, and C4.5 takes one: fit a tree for each of them")
         return labels
 
-    def _weighed(self, rows: Rows) -> Rows:
-        """Weights that can be parted, where a value is missing."""
-        if not any_missing(rows.X):
+    def _weighed(self, rows: Rows, schema: Schema) -> Rows:
+        """Weights that can be parted, where a test may not know a value: a missing one, or one that it does not list.
+
+        Such are categories that were not declared, once pruning puts a test in the place of one above.
+        """
+        met_only = any(f.kind == Kind.CATEGORICAL and not f.declared for f in schema.features)
+        if not (met_only and self.categorical_split != "binary") and not any_missing(rows.X):
             return rows
         target = refined(rows.target, rows.total_weight)
         finer = rows.target.weights.unit / target.weights.unit  # a power of two

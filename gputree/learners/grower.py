@@ -129,7 +129,7 @@ class Grower(BaseEstimator):
         labels = self._read_target(y, matrix.shape[0])
         weight = self._weights(labels, sample_weight, matrix.shape[0])
         criterion = CRITERIA[self.criterion]
-        rows = self._weighed(self._rows(matrix, labels, weight, criterion))
+        rows = self._weighed(self._rows(matrix, labels, weight, criterion), self.schema_)
         check_rule(self._pruner(), rows.target.layout, self)
         recipe = self._recipe(criterion, rows, self.schema_)
         backend = choose(self.device, self._cells(rows), near(rows.X), self.n_jobs)

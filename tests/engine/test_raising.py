@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from gputree import DecisionTreeClassifier, RandomForestClassifier
+from gputree import C45Classifier, DecisionTreeClassifier, RandomForestClassifier, load, save
 from gputree.core.forest import Test
 from gputree.core.routes import Parts
 from gputree.engine.pruning import Cases
@@ -18,7 +20,9 @@ from gputree.pruning import ErrorBased, as_fitted, fitted_of, prune, read_cases
 from tests import c45
 from tests.c45_pruning import pruned
 from tests.engine.test_pruning_properties import LEARNERS, case_of
-from tests.learners.test_c45 import as_node
+from tests.learners.test_c45 import as_node, plain
+from tests.learners.test_c45_groups import as_node as with_groups
+from tests.learners.test_c45_pruning import as_table
 
 
 def noisy(seed: int, n: int = 250) -> tuple[Any, Any]:
@@ -54,6 +58,46 @@ def test_plain_recursion() -> None:
         assert [(node.test, node.weights) for node in ours] == [(node.test, node.weights) for node in theirs]
         raised += found.fingerprint() != prune(model, ErrorBased(0.4, raising=False)).fingerprint()
     assert raised >= 6
+
+
+def words(seed: int) -> tuple[pd.DataFrame, Any]:
+    """Three columns of categories, none of them declared, with few missing cells or none."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(12, 40))
+    columns = {f"c{i}": rng.choice(list("pqrstu")[: int(rng.integers(3, 7))], n) for i in range(3)}
+    X = pd.DataFrame(columns, dtype=object)
+    y = np.where(rng.random(n) < 0.3, pd.Categorical(X["c0"]).codes % 3, rng.integers(0, 3, n))
+    y[:3] = 0, 1, 2
+    for c in X if seed % 2 else ():
+        X.loc[rng.random(n) < 0.05, c] = None
+    return X, y
+
+
+def spreads_unlisted(forest: Any) -> bool:
+    """Whether rows of the fit came to a test that lists none of their categories, and were in several children."""
+    tests = np.flatnonzero((forest.kind == Test.LOOKUP) & (forest.met_missing == 0))
+    return any((forest.stats[forest.node(t).children].sum(axis=0) > forest.stats[t]).any() for t in tests)
+
+
+UNLISTED = [("grouped", (30, 59, 76, 175)), ("multiway", (0, 20, 111, 131))]
+
+
+@pytest.mark.parametrize(("split", "seeds"), UNLISTED)
+def test_categories_that_a_raised_test_does_not_list(split: str, seeds: tuple[int, ...], tmp_path: Path) -> None:
+    """Their rows go to every branch, in shares that are no whole cases; files keep such trees."""
+    met = 0
+    for seed in seeds:
+        X, y = words(seed)
+        model = C45Classifier(categorical_split=split, min_weight=1, confidence=0.4, device="numpy").fit(X, y)
+        whole, (table, rows) = c45.collapsed(plain(X, y, None, "gain_ratio", 1.0, split)), as_table(X, y, None)
+        ours, theirs = list(c45.walk(with_groups(model))), list(c45.walk(pruned(table, whole, rows, 0.4)))
+        assert [node.test for node in ours] == [node.test for node in theirs]
+        for a, b in zip(ours, theirs, strict=True):
+            assert a.weights == pytest.approx(b.weights, rel=1e-6, abs=1e-9)
+        met += spreads_unlisted(model.forest_)
+        save(model, tmp_path / "model.gputree")
+        assert load(tmp_path / "model.gputree").fingerprint() == model.fingerprint()
+    assert met == len(seeds)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

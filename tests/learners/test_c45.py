@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from pandas.api.types import is_object_dtype
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -265,14 +266,16 @@ def random_table(seed: int, weighted: bool) -> tuple[pd.DataFrame, NDArray[np.in
 def plain(X: pd.DataFrame, y: NDArray[np.int64], w: Any, criterion: str, m: float, split: str = "multiway") -> Node:
     columns: list[list[float | None]] = []
     levels = []
+    declared = not any(is_object_dtype(dtype) for dtype in X.dtypes)
     for name in X.columns:
-        codes = X[name].cat.codes if name.startswith("c") else X[name]
+        column = X[name].astype("category") if name.startswith("c") else X[name]
+        codes = column.cat.codes if name.startswith("c") else column
         missing = codes < 0 if name.startswith("c") else codes.isna()
         columns.append([None if gone else float(v) for v, gone in zip(codes, missing, strict=True)])
-        levels.append(len(X[name].cat.categories) if name.startswith("c") else 0)
+        levels.append(len(column.cat.categories) if name.startswith("c") else 0)
     weight = np.ones(len(y)) if w is None else w
     size = float(weight.sum())
-    table = Table(columns, levels, y.tolist(), int(y.max()) + 1, size, m, criterion == "gain_ratio", split)
+    table = Table(columns, levels, y.tolist(), int(y.max()) + 1, size, m, criterion == "gain_ratio", split, declared)
     return c45.grow(table, [(i, float(weight[i])) for i in range(len(y))])
 
 

@@ -113,7 +113,7 @@ def test_plain_recursion(seed: int, raising: bool) -> None:
 def as_table(X: pd.DataFrame, y: NDArray[np.int64], w: Any) -> tuple[c45.Table, c45.Rows]:
     columns: list[list[float | None]] = []
     for column in X.columns:
-        codes = X[column].cat.codes.replace(-1, np.nan) if column.startswith("c") else X[column]
+        codes = X[column].astype("category").cat.codes.replace(-1, np.nan) if column.startswith("c") else X[column]
         columns.append([None if np.isnan(v) else float(v) for v in codes])
     weight = np.ones(len(y)) if w is None else w
     return c45.Table(columns, [], y.tolist(), int(y.max()) + 1, 0.0), list(enumerate(weight.tolist()))
