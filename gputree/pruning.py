@@ -150,11 +150,9 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     if not isinstance(rule, Rule):
         raise TypeError(f"{rule!r} is no rule of pruning; give an object such as gputree.pruning.ErrorBased()")
     check_model(model, rule)
-    if getattr(model, "soft_thresholds", False):
-        raise ValueError(
-            "soft_thresholds=True: the bounds of thresholds are those of the tree as it is; fit with pruning=rule, "
-            "which softens what is left"
-        )
+    model._require_hard(
+        "the bounds of thresholds are those of the tree as it is; fit with pruning=rule, which softens what is left"
+    )
     check_rows(rule, X, y)
     cases = None if rule.needs is Needs.NO_ROWS else read_cases(model, X, y, sample_weight)
     if cases is not None:

@@ -73,11 +73,10 @@ def rules(model: Any) -> RuleSet:
             f"the tree has {model.n_outputs_} outputs, and a rule has one outcome; fit one output at a time, or read "
             "gputree.export_text(model)"
         )
-    if getattr(model, "soft_thresholds", False):
-        raise ValueError(
-            "soft_thresholds=True: near a threshold rows go down both branches, which no rule says; fit with "
-            "soft_thresholds=False, or read gputree.export_text(model)"
-        )
+    model._require_hard(
+        "near a threshold rows go down both branches, which no rule says; fit with soft_thresholds=False, or read "
+        "gputree.export_text(model)"
+    )
     if ((forest.missing == SPREAD) & (forest.met_missing > 0)).any():
         warnings.warn(
             "the tree sends rows with missing values down every branch, which no rule says: such rows may meet no rule "

@@ -104,7 +104,8 @@ class C45Classifier(ClassifierTree):
         Whether a prediction near a threshold weighs both branches (the option ``-p`` of C4.5): up to a lower bound all
         of a row goes down the first, at the threshold a half, from an upper bound on nothing, and between these in
         proportion. The bounds are where the training errors of a test, were it moved there, exceed its own by one
-        standard error. `apply` and importances keep to the thresholds themselves; such a tree gives no rules.
+        standard error. `apply`, importances and `C45Rules` keep to the thresholds themselves; `rules` and
+        `gputree.pruning.prune` refuse such a tree.
     confidence : float, default=0.25
         Confidence of "error": the smaller, the more is cut.
     subtree_raising : bool, default=True

@@ -45,7 +45,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
     ----------
     tree : estimator, optional
         The tree to start from, of one output; by default ``C45Classifier(pruning=None, constants="c4.5")``. It is
-        cloned and fitted; ``sklearn.frozen.FrozenEstimator(tree)`` keeps a fitted one.
+        cloned and fitted; ``sklearn.frozen.FrozenEstimator(tree)`` keeps a fitted one. Soft thresholds count as hard.
     simplify : {"pessimistic", "fisher", "chi2"}, default="pessimistic"
         Which conditions go. "pessimistic": those without which the upper limit of the error is no higher; "fisher":
         also those that Fisher's exact test does not find to raise the share of the class; "chi2": those that do not

@@ -238,7 +238,7 @@ class Grower(BaseEstimator):
         units = target.weights.units
         return Rows(X, target, X.shape[0], X.shape[0] if units is None else int(units.sum()))
 
-    def _weighed(self, rows: Rows) -> Rows:
+    def _weighed(self, rows: Rows, schema: Schema) -> Rows:
         """The rows in the unit of weight that the learner counts in; here as they are."""
         return rows
 
@@ -329,6 +329,11 @@ class Grower(BaseEstimator):
             return self._predicted(X, lambda backend, rows: backend.predict(forest, rows))
         share, soft = branch_shares(forest, self.layout_.weight(forest.stats.T)), self._soft()
         return self._predicted(X, lambda backend, rows: backend.predict(forest, rows, share, soft))
+
+    def _require_hard(self, why: str) -> None:
+        """Refuse soft thresholds of the fit, whatever the parameters say by now."""
+        if self._soft() is not None:
+            raise ValueError(f"the tree was fitted with soft_thresholds=True: {why}")
 
     def _soft(self) -> NDArray[np.float64] | None:
         """Bounds of soft thresholds f8 (2, N), where a tree has some."""

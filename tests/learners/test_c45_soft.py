@@ -255,7 +255,7 @@ def test_a_file_with_wrong_bounds_is_refused(tmp_path: Path) -> None:
             save(model, tmp_path / "model.gputree")
         model = soft("iris")[0]
     del model.threshold_bounds_
-    with pytest.raises(ValueError, match="soft ones without bounds"):
+    with pytest.raises(ValueError, match="soft thresholds without bounds"):
         save(model, tmp_path / "model.gputree")
 
 
@@ -268,6 +268,20 @@ def test_what_cannot_hold_the_bounds_refuses_by_name() -> None:
     with pytest.raises(TypeError, match="scikit-learn has no C45Classifier"):
         model.to_sklearn()
     assert C45Rules(model).fit(X, y).score(X, y) > 0.9  # rules are made of the thresholds themselves
+
+
+def test_what_the_fit_was_counts_whatever_the_parameters_are(tmp_path: Path) -> None:
+    model = soft("iris")[0].set_params(soft_thresholds=False)
+    with pytest.raises(ValueError, match="fitted with soft_thresholds=True: near a threshold"):
+        model.rules()
+    with pytest.raises(ValueError, match="fitted with soft_thresholds=True: the bounds"):
+        prune(model, Collapse())
+    save(model, tmp_path / "model.gputree")
+    again = load(tmp_path / "model.gputree")
+    np.testing.assert_array_equal(again.threshold_bounds_, model.threshold_bounds_)
+    hard = C45Classifier().fit(*frame_of("iris")).set_params(soft_thresholds=True)
+    assert prune(hard, Collapse()).fingerprint() == hard.fingerprint()
+    assert len(hard.rules()) == hard.get_n_leaves()
 
 
 def test_rows_kept_back_do_not_move_the_bounds() -> None:
