@@ -216,7 +216,8 @@ def check_model(model: Any, rule: Rule) -> None:
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
         raise TypeError(f"{what} is no tree or forest of gputree; give a fitted one (gputree.from_sklearn makes one)")
     check_is_fitted(model, "forest_")
-    check_rule(rule, model.layout_, model)
+    cases = float(model.layout_.weight(model.forest_.stats[0])) * model.weight_unit_
+    check_rule(rule, model.layout_, model, cases)
 
 
 def check_rows(rule: Rule, X: Any, y: Any) -> None:

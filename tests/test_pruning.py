@@ -17,7 +17,13 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 
 import gputree
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor, RandomForestClassifier, RandomForestRegressor
+from gputree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+    stopping,
+)
 from gputree.core.forest import SPREAD, Forest, Test
 from gputree.engine.pruning import cost_complexity_path, nested
 from gputree.engine.pruning import prune as one_alpha
@@ -26,7 +32,17 @@ from gputree.engine.pruning.errors import ADDED
 from gputree.engine.pruning.path import Heap, weakest_links
 from gputree.inspect.check import check_forest
 from gputree.learners.stopped import with_forest
-from gputree.pruning import Collapse, CostComplexity, ErrorBased, ReducedError, Rule, ValidationSet, prune
+from gputree.pruning import (
+    Collapse,
+    CostComplexity,
+    DescriptionLength,
+    ErrorBased,
+    ReducedError,
+    RiskBound,
+    Rule,
+    ValidationSet,
+    prune,
+)
 from tests.backends.test_methods import random_forest
 
 DATA = Path(__file__).parent / "data"
@@ -363,6 +379,28 @@ def test_a_common_factor_of_validation_weights_tells_nothing(rule: Any, factor: 
     model = gputree.DecisionTreeClassifier().fit(X[::2], y[::2])
     plain = prune(model, rule, X[1::2], y[1::2])
     assert prune(model, rule, X[1::2], y[1::2], np.full(30, factor)).fingerprint() == plain.fingerprint()
+
+
+COUNTING = [
+    gputree.C45Classifier(),
+    gputree.MDLTreeClassifier(),
+    *(gputree.DecisionTreeClassifier(pruning=rule) for rule in (ErrorBased(), RiskBound(), DescriptionLength())),
+    *(gputree.DecisionTreeClassifier(stopping=rule) for rule in (stopping.ChiSquare(), stopping.SavesBits())),
+]
+
+
+@pytest.mark.parametrize("weight", [1e307, 1e-310])
+@pytest.mark.parametrize("model", COUNTING, ids=str)
+def test_weights_that_are_no_cases_are_refused(model: Any, weight: float) -> None:
+    """By all that counts cases; a tree alone takes them."""
+    X, y = noisy()
+    with pytest.raises(ValueError, match="counts cases by them; multiply sample_weight"):
+        model.fit(X, y, np.full(60, weight))
+    usual = gputree.DecisionTreeClassifier().fit(X, y, np.full(60, weight))
+    with pytest.raises(ValueError, match="counts cases by them"):
+        prune(usual, ErrorBased(raising=False))
+    assert usual.score(X, y) == 1.0
+    assert np.isfinite(gputree.MDLTreeClassifier().fit(X, y, np.full(60, 1e28)).description_length_.total)
 
 
 def test_j48s_limit_is_one_of_more_errors() -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+LEAST_CASES, MOST_CASES = 2.0**-800, 2.0**100  # what formulas of cases take powers of and divide by
+
 
 def is_number(value: Any, kind: type = Real) -> bool:
     """Whether a value is a number of a kind, and no truth value, which Python takes for one.
@@ -58,3 +60,12 @@ def yes_or_no(name: str, value: Any) -> None:
     """Refuse what is no truth value."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name}={value!r} must be True or False")
+
+
+def countable(who: str, cases: float) -> None:
+    """Refuse weights that add up to a number of cases which formulas cannot hold."""
+    if not LEAST_CASES <= cases <= MOST_CASES:
+        raise ValueError(
+            f"the weights add up to {cases}, and {who} counts cases by them; multiply sample_weight so that a case "
+            "weighs about 1"
+        )

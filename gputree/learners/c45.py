@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -14,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import column_or_1d
 
 from gputree.backends import any_missing
+from gputree.core.checks import countable
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Cuts, Kind, Schema
@@ -257,12 +257,8 @@ class C45Classifier(ClassifierTree):
         self.max_features_ = schema.n_features
         categorical = ONE_AGAINST_REST if self.categorical_split == "binary" else MULTIWAY
         constants, unit = CONSTANTS[self.constants], rows.target.weights.unit
-        case = 1.0 / unit if unit > 0 else math.inf
-        if not case * rows.total_weight < math.inf:
-            raise ValueError(
-                f"the weights add up to {rows.total_weight * unit}, and C4.5 counts cases by them; multiply "
-                "sample_weight so that a case weighs about 1"
-            )
+        countable("C4.5", rows.total_weight * unit)
+        case = 1.0 / unit
         slack, least = constants.weight_slack * case, self.min_weight * case
         share = constants.side_share / rows.target.layout.sizes[0]
         cuts = CutRule(case, share, least, constants.side_most * case, slack, constants.value_gap)

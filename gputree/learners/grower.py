@@ -130,7 +130,7 @@ class Grower(BaseEstimator):
         weight = self._weights(labels, sample_weight, matrix.shape[0])
         criterion = CRITERIA[self.criterion]
         rows = self._weighed(self._rows(matrix, labels, weight, criterion), self.schema_)
-        check_rule(self._pruner(), rows.target.layout, self)
+        check_rule(self._pruner(), rows.target.layout, self, rows.total_weight * rows.target.weights.unit)
         recipe = self._recipe(criterion, rows, self.schema_)
         backend = choose(self.device, self._cells(rows), near(rows.X), self.n_jobs)
         return Prepared(backend, recipe, rows)

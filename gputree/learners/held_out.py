@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gputree.backends.arrays import to_host
 from gputree.core.bags import Bags, multiplicities
+from gputree.core.checks import countable
 from gputree.core.keys import Stream, draw
 from gputree.core.routes import Parts
 from gputree.core.target import Layout
@@ -27,8 +28,8 @@ def dense(X: Any, which: NDArray[Any] | slice = slice(None)) -> NDArray[Any]:
     return some
 
 
-def check_rule(rule: Rule | None, layout: Layout, model: Any) -> None:
-    """Refuse a rule of pruning that is not for what a model is fitted to."""
+def check_rule(rule: Rule | None, layout: Layout, model: Any, cases: float) -> None:
+    """Refuse a rule of pruning that is not for what a model is fitted to, a tree to so much weight."""
     if rule is None:
         return
     if rule.of_classes and not (layout.counts and layout.n_outputs == 1):
@@ -36,6 +37,8 @@ def check_rule(rule: Rule | None, layout: Layout, model: Any) -> None:
             f"{rule!r} counts errors of one output of classes, and {type(model).__name__} has numbers or several "
             "outputs; give ReducedError() or CostComplexity(alpha)"
         )
+    if rule.of_classes and rule.needs is not Needs.VALIDATION:
+        countable(repr(rule), cases)
     if rule.raises and getattr(model, "monotonic_cst", None) is not None:
         raise ValueError(
             "a branch in the place of its test would undo monotonic_cst: give a rule that only cuts, such as "

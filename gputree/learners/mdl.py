@@ -13,6 +13,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.core.checks import countable
 from gputree.core.criteria import Criterion
 from gputree.core.description import CODES, MessageParts, label_bits
 from gputree.core.forest import Forest, Test
@@ -206,7 +207,9 @@ class MDLTreeClassifier(ClassifierTree):
 
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:
         """Tests by their bits, a column of categories once on a path."""
-        recipe = super()._recipe(self._rule().lengths(rows.target.weights.unit), rows, schema)
+        unit = rows.target.weights.unit
+        countable("the message", rows.total_weight * unit)
+        recipe = super()._recipe(self._rule().lengths(unit), rows, schema)
         limits = replace(recipe.search.limits, least_met=1)
         return replace(recipe, search=replace(recipe.search, limits=limits), sampler=replace(recipe.sampler, once=True))
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cells import Entries
+from gputree.core.checks import countable
 from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test
 from gputree.core.routes import branches_of
 from gputree.core.splits import Stop
@@ -81,10 +82,11 @@ class Fit:
         return total
 
     def one_output(self, rule: str) -> None:
-        """Refuse what a rule has no meaning for."""
+        """Refuse what a rule that counts cases of classes has no meaning for."""
         if not self.layout.counts or self.layout.n_outputs > 1:
             found = f"{self.layout.n_outputs} outputs" if self.layout.counts else "numbers"
             raise ValueError(f"{rule} needs one output of classes, and y has {found}; take another rule")
+        countable(rule, float(self.units().sum()) * self.target.weights.unit)
 
 
 class Rule(ABC):
