@@ -105,7 +105,7 @@ def test_every_rule_on_every_model(rule: Any, learner: str, tmp_path: Any) -> No
     pruned = prune(model, rule, *given)
     assert model.forest_.fingerprint() == before
     assert pruned.forest_.roots.size == model.forest_.roots.size
-    assert pruned.forest_.n_nodes <= model.forest_.n_nodes
+    assert pruned.forest_.n_nodes < model.forest_.n_nodes or learner == "id3"  # of few nodes, which some rules keep
     check_forest(pruned.forest_, pruned.schema_, pruned.layout_)
     save(pruned, tmp_path / "model")
     assert load(tmp_path / "model").fingerprint() == pruned.fingerprint()
@@ -128,11 +128,12 @@ def parts_left(model: Any, pruned: Any) -> int:
     return n
 
 
-@pytest.mark.parametrize("rule", [rule for rule in EVERY if not isinstance(rule, RiskBound) and rule != ErrorBased()])
+@pytest.mark.parametrize("rule", [r for r in EVERY if not isinstance(r, RiskBound | Collapse) and r != ErrorBased()])
 def test_what_is_left_is_a_part(rule: Any) -> None:
+    """And not the whole."""
     model = DecisionTreeClassifier().fit(X[TRAIN], Y[TRAIN])
     pruned = prune(model, rule, *rows_of(rule, X, Y))
-    assert parts_left(model, pruned) == pruned.get_n_leaves() - 1
+    assert parts_left(model, pruned) == pruned.get_n_leaves() - 1 < model.get_n_leaves() - 1
 
 
 # Chi-square
@@ -194,10 +195,11 @@ def test_the_path_is_scikit_learns(classes: bool) -> None:
         np.testing.assert_allclose(np.unique(path.alphas.round(10)), np.unique(expected.ccp_alphas.round(10)))
     nodes = cost_complexity_path(model, "nodes")
     np.testing.assert_allclose(nodes.alphas, path.alphas / 2, atol=1e-12)
-    for alpha in (path.alphas[1:] + path.alphas[:-1])[::5] / 2:
+    for alpha in (path.alphas[1:] + path.alphas[:-1])[1 :: 1 if classes else 5] / 2:
         trees = ours(ccp_alpha=alpha).fit(data, y), prune(model, CostComplexity(alpha))
         trees += (prune(model, CostComplexity(alpha / 2, "nodes")),)
         assert len({tree.forest_.fingerprint() for tree in trees}) == 1
+        assert trees[0].get_n_leaves() < model.get_n_leaves()
         if classes:
             assert trees[0].get_n_leaves() == theirs(ccp_alpha=alpha, random_state=0).fit(data, y).get_n_leaves()
 
@@ -287,8 +289,9 @@ def test_rows_that_a_test_has_no_branch_for(rule: Any) -> None:
     y = np.array([0, 0, 0, 1, 1, 1, 0, 0, 0])
     model = ID3Classifier(categories={"c": list("uvw")}).fit(frame, y)
     other = pd.DataFrame({"c": ["u", "v", "z", "z", "z"]})
-    truth = np.array([0, 0, 1, 1, 1])
-    assert prune(model, rule, other[:2], truth[:2]).get_n_leaves() == prune(model, rule, other, truth).get_n_leaves()
+    for truth, leaves in (np.array([0, 0, 1, 1, 1]), 1), (np.array([0, 1, 1, 1, 1]), 3):
+        assert prune(model, rule, other[:2], truth[:2]).get_n_leaves() == leaves
+        assert prune(model, rule, other, truth).get_n_leaves() == leaves
 
 
 # What is refused
