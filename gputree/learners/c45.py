@@ -31,6 +31,7 @@ from gputree.core.splits import (
 )
 from gputree.core.target import refined
 from gputree.engine.pruning import Collapse, ErrorBased, ReducedError, Rule
+from gputree.engine.pruning.errors import MOST_J48
 from gputree.engine.recipe import Recipe
 from gputree.engine.soften import soft_bounds
 from gputree.learners.grower import Prepared, Rows
@@ -107,7 +108,7 @@ class C45Classifier(ClassifierTree):
         standard error. `apply`, importances and `C45Rules` keep to the thresholds themselves; `rules` and
         `gputree.pruning.prune` refuse such a tree.
     confidence : float, default=0.25
-        Confidence of "error": the smaller, the more is cut.
+        Confidence of "error": the smaller, the more is cut. At most 0.5 with the constants of J48.
     subtree_raising : bool, default=True
         Whether "error" may put the heaviest branch of a test in its place.
     collapse : bool, default=True
@@ -309,6 +310,12 @@ class C45Classifier(ClassifierTree):
         """How the tree is pruned."""
         if self.pruning == "error":
             limit = "c45" if self.constants == "c4.5" else "j48"
+            if limit == "j48" and self.confidence > MOST_J48:
+                raise ValueError(
+                    f"confidence={self.confidence!r} must be at most {MOST_J48} with constants='j48', whose normal "
+                    "approximation expects fewer errors than were made beyond it; give constants='c4.5', or "
+                    f"pruning=ErrorBased({self.confidence!r}, 'binomial')"
+                )
             return ErrorBased(self.confidence, limit, self.subtree_raising)
         return ReducedError() if self.pruning == "reduced_error" else self.pruning
 

@@ -70,7 +70,7 @@ def read_predict(model: Any, X: Any) -> Any:
         if not isinstance(frame, Columns):  # whose names scikit-learn does not see
             validate_names(model, native(frame))
         check_names(schema.names, [str(name) for name in frame.columns])
-    remedy = "fit with unknown='majority'" if model.unknown == "error" else ""
+    remedy = "fit without unknown='error'" if model.unknown == "error" else ""
     return read_matrix(frame, schema, remedy)
 
 

@@ -141,7 +141,9 @@ def check_classes(column: NDArray[Any]) -> None:
     except ValueError as error:
         if "continuous" not in str(error):
             raise
-        raise ValueError(f"{error} For numbers use DecisionTreeRegressor, or criterion='squared_error'") from error
+        raise ValueError(
+            f"{error} For numbers use DecisionTreeRegressor, or in split_table criterion='squared_error'"
+        ) from error
 
 
 def side_by_side(columns: list[NDArray[Any]]) -> NDArray[Any]:

@@ -174,6 +174,17 @@ def test_a_file_keeps_the_rule(tmp_path: Path) -> None:
     assert again.fingerprint() == model.fingerprint()
 
 
+def test_remedies_are_of_this_class() -> None:
+    table = pd.DataFrame({"c": list("aabb")})
+    assert C45Classifier(confidence=0.7, constants="c4.5").fit(table, [0, 0, 1, 1]).get_n_leaves() == 2
+    assert C45Classifier(pruning=ErrorBased(0.7, "binomial")).fit(table, [0, 0, 1, 1]).get_n_leaves() == 2
+    model = C45Classifier(unknown="error").fit(table, [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="or fit without unknown='error'"):
+        model.predict(pd.DataFrame({"c": ["z"]}))
+    with pytest.raises(ValueError, match=r"For numbers use DecisionTreeRegressor, or in split_table criterion="):
+        C45Classifier().fit(table, [0.1, 0.2, 0.3, 0.4])
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -181,6 +192,7 @@ def test_a_file_keeps_the_rule(tmp_path: Path) -> None:
         ({"pruning": ErrorBased}, "'pruning' parameter"),
         ({"confidence": 0.0}, "'confidence' parameter"),
         ({"confidence": 1.0}, "'confidence' parameter"),
+        ({"confidence": 0.7}, "confidence=0.7 must be at most 0.5 with constants='j48'"),
         ({"validation_fraction": 1.0}, "'validation_fraction' parameter"),
         ({"subtree_raising": "no"}, "'subtree_raising' parameter"),
     ],

@@ -277,7 +277,7 @@ def test_categories_that_are_listed() -> None:
     model = DecisionTreeClassifier(**settings, unknown="error").fit(TABLE, Y)
     assert [f.categories for f in model.schema_.features] == [(3, 2, 1), ("v", "u", "w"), (False, True), ()]
     assert model.predict(TABLE.assign(c="w")).shape == (4,)
-    with pytest.raises(ValueError, match=r"column 'c' holds 'x' in row 0.*fit with unknown='majority'"):
+    with pytest.raises(ValueError, match=r"column 'c' holds 'x' in row 0.*fit without unknown='error'"):
         model.predict(TABLE.assign(c="x"))
     array = DecisionTreeClassifier(categories={1: [9, 7, 5]}).fit(plain(), Y)
     assert array.schema_.features[1].categories == (9, 7, 5)

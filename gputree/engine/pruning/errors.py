@@ -20,6 +20,7 @@ TABLE = np.array(
     ]
 )  # CF, and the normal deviate that C4.5 prints for it
 NO_ERROR, ONE_ERROR = 1e-6, 0.9999  # C4.5's: fewer errors are none; from there on the formula counts
+MOST_J48 = 0.5  # CF from which on the normal deviate is negative
 AT_MOST = 0.67  # of the cases left, where nearly all are errors
 
 
