@@ -42,11 +42,22 @@ class Family:
         """The branch of every inner node whose child has the largest of numbers (N,), the first among equals."""
         if not self.inner.size:
             return np.zeros(0, np.int64)
-        children = numbers[self.below]
-        top = np.maximum.reduceat(children, self.start)
-        place = np.flatnonzero(children == np.repeat(top, self.count))
-        branch: NDArray[np.int64] = place[np.searchsorted(place, self.start)] - self.start
-        return branch
+        return first_largest(numbers[self.below], self.count, self.start) - self.start
+
+
+def first_largest(numbers: NDArray[Any], count: NDArray[Any], start: NDArray[Any]) -> NDArray[np.int64]:
+    """Places (k,) of the largest of numbers in runs that follow one another, the first among equals.
+
+    Runs are of ``count`` (k,) numbers, at least one, and begin at ``start`` (k,).
+
+    Examples
+    --------
+    >>> first_largest(np.array([5, 3, 5, 1, 2]), np.array([3, 2]), np.array([0, 3]))
+    array([0, 4])
+    """
+    place = np.flatnonzero(numbers == np.repeat(np.maximum.reduceat(numbers, start), count))
+    found: NDArray[np.int64] = place[np.searchsorted(place, start)]
+    return found
 
 
 def tree_ends(n_children: NDArray[Any]) -> NDArray[np.intp]:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.families import Family
+from gputree.core.families import Family, first_largest
 from gputree.core.forest import SPREAD, STAY, Forest, Test, ranges
 
 MOST_PARTS = 1 << 22  # of a block of rows, which is cut where its rows fall into more
@@ -240,9 +240,7 @@ def shares(weight: NDArray[np.int64], count: NDArray[np.int64], known: NDArray[n
     first = np.cumsum(count) - count
     total = np.repeat(np.add.reduceat(known, first), count)
     share: NDArray[np.int64] = np.floor(np.repeat(weight, count) * (known / total)).astype(np.int64)
-    top = np.flatnonzero(known == np.repeat(np.maximum.reduceat(known, first), count))
-    heaviest = top[np.searchsorted(top, first)]
-    share[heaviest] += weight - np.add.reduceat(share, first)
+    share[first_largest(known, count, first)] += weight - np.add.reduceat(share, first)
     return share
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.protocol import SHARD, Backend, Codes, DeviceMemoryError
+from gputree.core.families import first_largest
 from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test, fitting
 from gputree.core.keys import child_keys
 from gputree.core.lookups import LookedUp
@@ -285,7 +286,8 @@ def tests(splits: Splits, weight: NDArray[np.int64], first: NDArray[Any], n_node
     category, but never to a branch of missing values alone.
     """
     met = splits.missing != NOT_MET
-    largest = heaviest(weight, splits.n_branches, first)
+    known = np.where(takes_known(splits, first), weight, -1)
+    largest, largest_known = (first_largest(w, splits.n_branches, first) - first for w in (weight, known))
     return Marked(
         node=splits.node,
         kind=splits.kind,
@@ -294,7 +296,7 @@ def tests(splits: Splits, weight: NDArray[np.int64], first: NDArray[Any], n_node
         first_child=(n_nodes + first).astype(np.int32),
         n_children=splits.n_branches.astype(np.uint16),
         missing=np.where(met, splits.missing, largest).astype(np.uint16),
-        unseen=heaviest(np.where(takes_known(splits, first), weight, -1), splits.n_branches, first).astype(np.uint16),
+        unseen=largest_known.astype(np.uint16),
         met_missing=met.astype(np.uint8),
         score=splits.score,
         lookup_count=np.diff(splits.lookup_ptr),
@@ -310,14 +312,6 @@ def elsewhere(marked: Marked, missing: int | None, others: int | None) -> Marked
     if others is not None:
         marked = replace(marked, unseen=np.where(marked.kind == Test.LOOKUP, np.uint16(others), marked.unseen))
     return marked
-
-
-def heaviest(weight: NDArray[np.int64], n_branches: NDArray[Any], first: NDArray[Any]) -> NDArray[np.int64]:
-    """The branch of largest weight (children,) of every test, the first among equals."""
-    top = np.maximum.reduceat(weight, first)
-    place = np.flatnonzero(weight == np.repeat(top, n_branches))
-    branch: NDArray[np.int64] = place[np.searchsorted(place, first)] - first
-    return branch
 
 
 def takes_known(splits: Splits, first: NDArray[Any]) -> NDArray[np.bool_]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from gputree.core.conditions import Condition, Interval
+from gputree.core.description import log2_factorial
 from gputree.core.keys import Stream, draw, mix, unit
 from gputree.core.schema import Kind
 from gputree.engine.rule_pruning import Bits, RuleCases, as_bits, size
@@ -60,12 +60,6 @@ def column_bits(cases: RuleCases, i: int) -> float:
         return 1.0 + float(np.log2(max(counts.size, 1))) / 2.0
     p = counts / cases.n
     return float(-(p * np.log2(p)).sum())
-
-
-def log2_factorial(n: Any) -> NDArray[np.float64]:
-    """log2(n!), of one number or of many."""
-    bits: NDArray[np.float64] = gammaln(np.asarray(n, np.float64) + 1.0) / np.log(2.0)
-    return bits
 
 
 def rule_bits(conditions: Sequence[Condition], bits: Callable[[Condition], float]) -> float:

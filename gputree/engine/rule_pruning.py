@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfc
 
 from gputree.core.conditions import Condition, Interval
 from gputree.core.schema import Feature
+from gputree.engine.independence import independence
 from gputree.engine.pruning.errors import c45_errors
 
 LEAST_EXPECTED = 5.0  # of a cell, for the chi-square distribution to be near enough
@@ -172,8 +172,7 @@ def dependence(table: NDArray[np.int64]) -> float:
     expected = np.outer(rows, columns) / total
     if expected.min() < LEAST_EXPECTED:
         return fisher(table, "two-sided")
-    chi2 = float(((table - expected) ** 2 / expected).sum())
-    return float(erfc(np.sqrt(chi2 / 2.0)))
+    return float(independence(table.T.astype(np.float64), np.array([0]))[2][0])
 
 
 def without_each(conditions: Bits, every: Bits) -> Bits:
