@@ -106,6 +106,12 @@ class BaggedTrees(BaseForest):
         """Of all trees."""
         return int(self._learner()._cells(rows)) * int(self.n_estimators)
 
+    def _grows_by(self) -> str:
+        """The tree that is given, without what does not count."""
+        tree = self._usual() if self.estimator is None else self.estimator
+        counts = {name: value for name, value in tree.get_params(deep=False).items() if name not in OWN}
+        return f"{type(tree).__name__} {counts}"
+
     def _table(self, X: Any) -> tuple[Any, Schema]:
         """The tree reads it."""
         model = self._learner()

@@ -337,7 +337,11 @@ SEVERAL: NDArray[Any] = np.array([[0, 1], [1, 0], [0, 0], [1, 1]])
             [0, 1, 0, 1],
             "'pruning' parameter of DecisionTreeClassifier must be",
         ),
-        (DecisionTreeClassifier(pruning=MaxDepth(1)), [0, 1, 0, 1], "'pruning' parameter of DecisionTreeClassifier"),
+        (
+            DecisionTreeClassifier(pruning=MaxDepth(1)),
+            [0, 1, 0, 1],
+            r"pruning=MaxDepth\(depth=1\) is a rule of gputree.stop",
+        ),
         (RandomForestClassifier(pruning=ErrorBased), [0, 1, 0, 1], "'pruning' parameter of RandomForestClassifier"),
         (
             DecisionTreeClassifier(pruning=Collapse(), ccp_alpha=0.1),
@@ -373,7 +377,7 @@ SEVERAL: NDArray[Any] = np.array([[0, 1], [1, 0], [0, 0], [1, 1]])
             [0, 1, 0, 1],
             "'validation_fraction'",
         ),
-        (DecisionTreeClassifier(pruning=ReducedError()), [0, 1, 0, 1], "rows of each class are kept back"),
+        (DecisionTreeClassifier(pruning=ReducedError()), [0, 1, 0, 1], "keeps back no row to prune by"),
     ],
     ids=[
         *(
