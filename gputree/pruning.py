@@ -126,6 +126,8 @@ __all__ = [
     "prune",
 ]
 
+SAME = 1e-9  # of the largest number: rounding apart, means that differ by less are equal
+
 
 def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
     """Prune a fitted tree, or every tree of a forest.
@@ -307,16 +309,18 @@ def weighing(cases: Cases, units: NDArray[np.int64], unit: float) -> Cases:
 
 
 def check_same(tree: Fitted, cases: Cases) -> None:
-    """The rows weigh in every node what the fit of the tree has counted there, by class where there are classes."""
+    """The rows weigh in every node what the fit of the tree has counted there, and have its classes or sums."""
     layout, forest, unit = tree.layout, tree.forest, tree.unit
     label = cases.y + np.cumsum((0, *layout.sizes[:-1]))[:, None] if layout.counts else np.zeros_like(cases.y[:1])
     fit = forest.stats[:, : sum(layout.sizes) if layout.counts else 1]
-    found = np.zeros(fit.shape, np.int64)
+    found, sums, y = np.zeros(fit.shape, np.int64), np.zeros((forest.n_nodes, layout.n_outputs)), scaled(cases.y)
     assert cases.parts is not None
     for at, _ in levels(forest, cases.parts, cases.X, by_cases(forest)):
         for column in label.astype(np.intp):
             np.add.at(found.reshape(-1), at.node * fit.shape[1] + column[at.row], at.weight)
-    if (found == fit).all():
+        if not layout.counts:
+            np.add.at(sums, at.node, (at.weight * y[:, at.row]).T)
+    if (found == fit).all() and (layout.counts or same_sums(sums, forest.stats[:, 1 : 1 + layout.n_outputs], fit)):
         return
     remedy = "give the rows and weights of the fit, or a rule that needs none"
     if (found[0] == fit[0]).all():
@@ -324,3 +328,19 @@ def check_same(tree: Fitted, cases: Cases) -> None:
     classes = "by class, " if layout.counts else ""
     weights = f"{(found[0] * unit).tolist()} {classes}and the fit had {(fit[0] * unit).tolist()}"
     raise ValueError(f"the rows have weights {weights}; {remedy}")
+
+
+def scaled(y: NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers in -1 .. 1, f8, whose sums are finite."""
+    y = y.astype(np.float64)
+    small: NDArray[np.float64] = np.ldexp(y, -np.frexp(np.abs(y).max(initial=0.0))[1])
+    return small
+
+
+def same_sums(sums: NDArray[np.float64], fit: NDArray[np.int64], weight: NDArray[np.int64]) -> bool:
+    """Whether sums (N, O) are those of a fit i8 (N, O), but for an offset of y and a unit; weight i8 (N, 1)."""
+    for own, known in zip((sums / weight[0]).T, fit.T, strict=True):
+        base = np.column_stack([weight / weight[0], scaled(known)])
+        if np.abs(base @ np.linalg.lstsq(base, own, rcond=None)[0] - own).max() > SAME:
+            return False
+    return True

@@ -153,7 +153,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
             "classes of y": (listed(before.get("classes_")), listed(now.get("classes_"))),
             "kind of y or weights": (before["layout_"], target.layout),
             "unit of the weights": (before["weight_unit_"], target.weights.unit),
-            "rows or draws": (listed(before["bagging_"]), listed(self.bagging_)),
+            "rows or draws": tuple((kept["n_rows_"], listed(kept["bagging_"])) for kept in (before, now)),
             "rule of stopping": (before.get("_stop_words"), self._stop_texts()),
             "kind or pruning of the trees": (before.get("_grown_by", self._grows_by()), self._grows_by()),
             "seed": (before["seed_"], self._seed() if self._fixed_seed() else before["seed_"]),

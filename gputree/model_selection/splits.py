@@ -230,7 +230,8 @@ def splitter_of(cv: Any, y: NDArray[Any], classifier: bool) -> Any:
         return check_cv(pairs, y, classifier=classifier)
     raise TypeError(
         f"cv={brief(cv)} must be a whole number of folds, one of {', '.join(map(repr, NAMED))}, something that "
-        "parts rows (a splitter of sklearn.model_selection, Holdout, Bootstrap), or pairs of row numbers (to fit on, held out)"
+        "parts rows (a splitter of sklearn.model_selection, Holdout, Bootstrap), or pairs of row numbers (to fit on, "
+        "held out)"
     )
 
 

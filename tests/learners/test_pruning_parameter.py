@@ -32,7 +32,6 @@ from gputree import (
     RandomForestRegressor,
 )
 from gputree.core.forest import Forest
-from gputree.engine.pruning import Needs
 from gputree.learners.held_out import held_out
 from gputree.model_selection import estimate_error, select
 from gputree.pruning import (
@@ -42,6 +41,7 @@ from gputree.pruning import (
     CostComplexity,
     DescriptionLength,
     ErrorBased,
+    Needs,
     ReducedError,
     RiskBound,
     Rule,
@@ -74,8 +74,13 @@ NUMBERS: dict[str, Callable[..., Any]] = {
     "extra trees": lambda **p: ExtraTreesRegressor(2, bootstrap=True, **p),
 }
 RULES = [Collapse(), ChiSquare(0.01), CostComplexity(0.01), ErrorBased(), ErrorBased(raising=False)]
-SLOW_RULES = [DescriptionLength(), RiskBound(n_tests=100), BottomUp(lambda tree, m: tree.error + tree.n_leaves / m)]
-NAMES = [type(rule).__name__ for rule in SLOW_RULES]
+SLOW_RULES = [
+    DescriptionLength(),
+    RiskBound(n_tests=100),
+    RiskBound(0.9),
+    BottomUp(lambda tree, m: tree.error + tree.n_leaves / m),
+]
+NAMES = ["length", "bound of 100 tests", "bound of those counted", "own bound"]
 
 
 def some_rows(table: Any, n: int = 200) -> Any:
@@ -98,7 +103,7 @@ def test_a_fit_with_a_rule_is_a_fit_that_is_pruned(name: str, rule: Rule) -> Non
 
 
 @pytest.mark.parametrize("rule", SLOW_RULES, ids=NAMES)
-@pytest.mark.parametrize("name", ["tree", "id3", "message", "forest"])
+@pytest.mark.parametrize("name", ["tree", "id3", "message", "forest", "few draws", "all rows"])
 def test_rules_of_whole_trees(name: str, rule: Rule) -> None:
     make, (X, y) = {**TREES, **FORESTS}[name], some_rows(CANCER)
     model = make(pruning=rule).fit(X, y)
@@ -319,9 +324,35 @@ def test_files_keep_rules(tmp_path: Path) -> None:
         gputree.save(model, tmp_path / "model")
         again = gputree.load(tmp_path / "model")
         assert (again.pruning, again.fingerprint()) == (model.pruning, model.fingerprint())
-    model = DecisionTreeClassifier(pruning=SLOW_RULES[2]).fit(X, y)
+    model = DecisionTreeClassifier(pruning=SLOW_RULES[-1]).fit(X, y)
     with pytest.raises(TypeError, match="parameter pruning is BottomUp"):
         gputree.save(model, tmp_path / "model")
+
+
+def test_tests_are_counted_in_the_rows_of_each_bag() -> None:
+    """So that a bound parts a fit with the rule from no fit that is pruned."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 12, (25, 2)).astype(float), rng.integers(0, 2, 25)
+        rule = BottomUp(lambda tree, m: tree.error + tree.n_leaves / 12) if seed % 4 == 3 else RiskBound(0.999)
+        grown, own = (RandomForestClassifier(3, random_state=seed, pruning=r).fit(X, y) for r in (None, rule))
+        assert prune(grown, rule, X, y).fingerprint() == own.fingerprint()
+
+
+def test_parameters_of_rules_can_be_searched() -> None:
+    """A model gets another rule; the rule that was given stays as it is. In bags, forests and with rules of growth."""
+    rule, (X, y) = CostComplexity(0.5), some_rows(CANCER)
+    search = GridSearchCV(DecisionTreeClassifier(pruning=rule), {"pruning__alpha": [0.4, 0.001]}, cv=3).fit(X, y)
+    assert search.best_estimator_.pruning == CostComplexity(0.001)
+    assert search.best_score_ == pytest.approx(
+        cross_val_score(DecisionTreeClassifier(pruning=CostComplexity(0.001)), X, y, cv=3).mean()
+    )
+    assert rule == CostComplexity(0.5)
+    bags = BaggingTreeClassifier(DecisionTreeClassifier(stopping=MaxDepth(3)))
+    assert bags.set_params(estimator__stopping__depth=1).estimator.stopping == MaxDepth(1)
+    for names in ({"pruning__beta": 1}, {"pruning__alpha": 1, "pruning": None}):
+        with pytest.raises(ValueError, match="is no parameter of pruning="):
+            RandomForestClassifier(pruning=rule).set_params(**names)
 
 
 # ---- what is refused ----
