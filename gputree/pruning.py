@@ -24,7 +24,7 @@ asked for. A model takes it as ``pruning=`` too.
 ...     def __call__(self, fitted, cases=None):
 ...         return fitted.forest.collapse(fitted.weight * fitted.unit < self.rows)
 >>> model.get_n_leaves(), prune(model, Few(50)).get_n_leaves()
-(11, 5)
+(12, 7)
 
 What rules do to the error on rows held out, and to the size: "real", the mean over eight tables; "0 %" to "30 %", so
 many wrong classes among 1,000 rows of a Boolean function; "leaves", of those of the tree before, the line above that is

@@ -6,6 +6,7 @@ Each raises ValueError, with the name, the value and what is allowed. True and F
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection
 from numbers import Integral, Real
 from reprlib import repr as shortened
@@ -36,6 +37,17 @@ def shown(value: Any) -> str:
     kind = type(value)
     place = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return brief(value) if isinstance(value, type) else f"{brief(value)} of type {place}{kind.__qualname__}"
+
+
+def lasting(value: Any) -> str:
+    """The text of a value, the same in every process: without addresses.
+
+    Examples
+    --------
+    >>> lasting([lambda: 0, 1])
+    '[<function <lambda>>, 1]'
+    """
+    return re.sub(" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def is_number(value: Any, kind: type = Real) -> bool:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind, to_host
 from gputree.core.bags import Bags, Draws
+from gputree.core.checks import lasting
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
 from gputree.core.schema import Cuts, Schema
@@ -167,7 +168,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
 
     def _grows_by(self) -> str:
         """What trees must have in common that are told to be of one kind; in words."""
-        return repr(self._pruner())
+        return lasting(self._pruner())
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Validate; the rows of positive weight, and how bags are drawn from them."""
