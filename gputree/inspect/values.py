@@ -86,8 +86,10 @@ def remedy(value: Any) -> str:
         return "give an int, which draws the same numbers at every fit"
     if isinstance(value, np.ndarray | np.generic):
         return "give a list, or a plain array of a type that every machine has, such as float64"
-    if hasattr(value, "to_numpy"):  # series, indexes and frames
-        return "give a list or a NumPy array: .to_numpy(), .tolist()"
+    if hasattr(value, "tolist"):  # series and indexes
+        return "give a list or a NumPy array: .tolist(), .to_numpy()"
+    if hasattr(value, "columns"):  # frames
+        return "give a NumPy array: .to_numpy()"
     known = next((kind for kind in (bool, int, float, str, list, tuple, dict) if isinstance(value, kind)), None)
     if known is not None:
         limit = f" of at most {INTEGER_BITS} bits" if known is int else ""

@@ -118,11 +118,13 @@ def check_fitted(model: Any, forest: Forest) -> None:
     rows = model.layout_.count(stats)
     with np.errstate(over="ignore"):  # no number of draws then
         draws = model.layout_.weight(stats) * model.weight_unit_
-    expect((rows <= n_rows).all(), f"the fit had {brief(n_rows)} rows, and a tree has more")
-    if model.bagging_ is not None:
+    if model.bagging_ is None:
+        expect((stats == stats[:, :1]).all(), "a tree has other rows than the first, and the file has no bags")
+    else:
         check_bagging(typed(model.bagging_, Bagging, "bagging_"), n_rows)
         total = int(model.bagging_.sizes.sum())
         expect((draws == total).all(), f"a tree has other draws than {total}")
+    expect((rows <= n_rows).all(), f"the fit had {brief(n_rows)} rows, and a tree has more")
     typed(getattr(model, "_grown_by", ""), str, "what the trees were grown by")
     for name in PER_ROW:
         value = getattr(model, name, None)
