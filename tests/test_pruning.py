@@ -289,7 +289,11 @@ X, Y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
         (lambda m: prune(m, Collapse(), X, Y), ValueError, "needs no rows"),
         (lambda m: prune(m, ReducedError(), np.zeros((0, 1)), []), ValueError, "0 sample"),
         (lambda m: prune(m, ReducedError(), [[0.0, 1.0]], [0]), ValueError, "2 features"),
-        (lambda m: prune(m, ReducedError(), X, [0, 1, 2, 1]), ValueError, "y holds 2, which is none of the 2 classes"),
+        (
+            lambda m: prune(m, ReducedError(), X, [0, 1, 2, 1]),
+            ValueError,
+            "y holds 2, which is none of the 2 known classes",
+        ),
         (lambda m: prune(m, ReducedError(), X, [0, 1]), ValueError, "y has 2 rows and X has 4"),
         (lambda m: prune(m, ReducedError(), X, Y, [-1, 1, 1, 1]), ValueError, "weights must be 0 or more"),
         (lambda m: prune(m, ErrorBased(), X, [0, 0, 0, 1]), ValueError, "give the rows and weights of the fit"),
