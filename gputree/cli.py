@@ -230,7 +230,7 @@ def prediction_columns(model: Any, X: Columns, proba: bool) -> tuple[list[str], 
 
 
 def run_show(args: argparse.Namespace) -> None:
-    """Print a model: what it is, its size, and its tests or rules, or those of one of its trees."""
+    """Print a model: what it is, its size, and its rules or those of a tree."""
     model = load_model(args.model)
     tree = tree_of(model, args.tree)
     show_model(model)

@@ -11,6 +11,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gputree.core.checks import brief
+
 __all__ = ["entropy", "gini", "information", "train_error"]
 
 Impurity: TypeAlias = float | NDArray[np.float64]
@@ -214,9 +216,9 @@ def _checked(name: str, given: ArrayLike) -> NDArray[np.float64]:
     try:
         numbers = np.asarray(given).astype(np.float64, casting="unsafe" if _holds_objects(given) else "same_kind")
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{name}={given!r} must be numbers, one a class; give for example [9, 5]") from error
+        raise TypeError(f"{name}={brief(given)} must be numbers, one a class; give for example [9, 5]") from error
     if not numbers.ndim or not numbers.shape[-1]:
-        raise ValueError(f"{name}={given!r} must have at least one number along its last axis, as [9, 5] has two")
+        raise ValueError(f"{name}={brief(given)} must have at least one number along its last axis, as [9, 5] has two")
     bad = numbers[~((numbers >= 0) & np.isfinite(numbers))]
     if bad.size:
         raise ValueError(f"{name} holds {bad[0]:g}; each must be a finite number, 0 or more: correct or leave it out")

@@ -57,10 +57,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.core.checks import brief
 from gputree.core.forest import Forest
 from gputree.core.packed import LEAF, pack, unpack
 from gputree.inspect.check import FOREST_TYPES, check_forest, expect
-from gputree.inspect.values import brief
 from gputree.learners import ESTIMATORS, MODELS
 from gputree.learners.c45_rules import C45Rules
 from gputree.storage.archive import content, read_directory, write_archive

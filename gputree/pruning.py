@@ -9,6 +9,23 @@
 >>> model.get_n_leaves() >= smaller.get_n_leaves()
 True
 
+A rule of your own says what it `Needs`, and makes of a `Fitted` tree the one that is left; `Cases` are the rows that it
+asked for. A model takes it as ``pruning=`` too.
+
+>>> from gputree.pruning import Needs, Rule
+>>> class Few(Rule):
+...     "No node of less weight than that of some rows has a test."
+...
+...     needs = Needs.NO_ROWS
+...
+...     def __init__(self, rows):
+...         self.rows = rows
+...
+...     def __call__(self, fitted, cases=None):
+...         return fitted.forest.collapse(fitted.weight * fitted.unit < self.rows)
+>>> model.get_n_leaves(), prune(model, Few(50)).get_n_leaves()
+(12, 7)
+
 What rules do to the error on rows held out, and to the size: "real", the mean over eight tables; "0 %" to "30 %", so
 many wrong classes among 1,000 rows of a Boolean function; "leaves", of those of the tree before, the line above that is
 not indented. Rules that need rows which the fit has not seen leave it two thirds of them. Rules of growth
@@ -53,14 +70,18 @@ All tables, one by one, are in ``.docs/pruning.md``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.core.routes import Parts
+from gputree.core.checks import shown
+from gputree.core.forest import joined
+from gputree.core.routes import Parts, by_cases, levels
 from gputree.engine.pruning import (
     BottomUp,
     Cases,
@@ -78,19 +99,23 @@ from gputree.engine.pruning import (
     ValidationSet,
     WholeTree,
 )
-from gputree.learners.forest import BaseForest
+from gputree.learners.forest import PRUNED, BaseForest
 from gputree.learners.grower import Grower
 from gputree.learners.held_out import check_rule, of_size_one
+from gputree.learners.random_target import RandomTrees
 from gputree.learners.stopped import with_forest
 from gputree.learners.tasks import checked_weight
 
 __all__ = [
     "BottomUp",
+    "Cases",
     "ChiSquare",
     "Collapse",
     "CostComplexity",
     "DescriptionLength",
     "ErrorBased",
+    "Fitted",
+    "Needs",
     "Path",
     "ReducedError",
     "RiskBound",
@@ -100,6 +125,8 @@ __all__ = [
     "cost_complexity_path",
     "prune",
 ]
+
+SAME = 1e-9  # of the largest number: rounding apart, means that differ by less are equal
 
 
 def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
@@ -129,13 +156,13 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     Raises
     ------
     TypeError
-        If the model is none of this library, or the rule none.
+        If the model is none of this library, or learns no y, or the rule is none.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     ValueError
         If the rule asks for rows and gets none, or asks for none and gets some; if there are no rows, or their columns
-        or labels are not those of the fit; if the rule counts errors of classes and the model has none; if its
-        thresholds are soft.
+        or labels are not those of the fit; if the rule asks for the rows of the fit and they are others; if it counts
+        errors of classes and the model has none; if its thresholds are soft.
 
     Examples
     --------
@@ -148,16 +175,29 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     (54, 37)
     """
     if not isinstance(rule, Rule):
-        raise TypeError(f"{rule!r} is no rule of pruning; give an object such as gputree.pruning.ErrorBased()")
+        raise TypeError(
+            f"{shown(rule)} is no rule of pruning; give prune(model, rule, X, y) an object such as "
+            "gputree.pruning.ErrorBased() as its rule"
+        )
     check_model(model, rule)
     model._require_hard(
         "the bounds of thresholds are those of the tree as it is; fit with pruning=rule, which softens what is left"
     )
-    check_rows(rule, X, y)
-    cases = None if rule.needs is Needs.NO_ROWS else read_cases(model, X, y, sample_weight)
-    if cases is not None:
-        cases = as_fitted(model, cases) if rule.needs is Needs.FIT else of_size_one(cases)
-    return with_forest(model, rule(fitted_of(model), cases))
+    check_rows(rule, X, y, sample_weight)
+    fitted, told = fitted_of(model), cases_for(rule, model, X, y, sample_weight)
+    trees = [rule(fitted.tree(number), cases) for number, cases in enumerate(told)]
+    other = with_forest(model, joined(trees))
+    if isinstance(model, BaseForest):
+        other._grown_by = PRUNED
+    return other
+
+
+def cases_for(rule: Rule, model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Iterator[Cases | None]:
+    """What a rule is told of rows, tree by tree."""
+    if rule.needs is Needs.NO_ROWS:
+        return repeat(None, model.forest_.roots.size)
+    cases = read_cases(model, X, y, sample_weight)
+    return as_fitted(model, cases) if rule.needs is Needs.FIT else repeat(of_size_one(cases), model.forest_.roots.size)
 
 
 def cost_complexity_path(model: Any, penalty: str = "leaves", cost: str = "impurity") -> Path:
@@ -215,15 +255,20 @@ def check_model(model: Any, rule: Rule) -> None:
     if isinstance(model, type) or not isinstance(model, Grower):
         what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
         raise TypeError(f"{what} is no tree or forest of gputree; give a fitted one (gputree.from_sklearn makes one)")
+    if isinstance(model, RandomTrees):
+        raise TypeError(
+            f"{type(model).__name__} learns no y, by which a rule could judge its trees; fit it with smaller ones: "
+            "max_depth of RandomTreesEmbedding, max_samples of IsolationForest"
+        )
     check_is_fitted(model, "forest_")
     cases = float(model.layout_.weight(model.forest_.stats[0])) * model.weight_unit_
     check_rule(rule, model.layout_, model, cases)
 
 
-def check_rows(rule: Rule, X: Any, y: Any) -> None:
+def check_rows(rule: Rule, X: Any, y: Any, sample_weight: Any) -> None:
     """Rows are there where the rule asks for some, and nowhere else."""
-    if rule.needs is Needs.NO_ROWS and (X is not None or y is not None):
-        raise ValueError(f"{rule!r} needs no rows, and X or y was given; leave them out")
+    if rule.needs is Needs.NO_ROWS and not (X is None and y is None and sample_weight is None):
+        raise ValueError(f"{rule!r} needs no rows, and X, y or sample_weight was given; leave them out")
     if rule.needs is not Needs.NO_ROWS and (X is None or y is None):
         raise ValueError(f"{rule!r} needs {rule.needs.value}: give prune(model, rule, X, y)")
 
@@ -235,37 +280,66 @@ def read_cases(model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> C
     return Cases(matrix, numbers, np.ones(matrix.shape[0]) if weight is None else weight)
 
 
-def as_fitted(model: Any, cases: Cases) -> Cases:
-    """The rows as the fit saw them, in the roots with their whole weights."""
+def as_fitted(model: Any, cases: Cases) -> Iterator[Cases]:
+    """For every tree the rows that its fit saw: of positive weight, of a bag with their repeats, whole in the root."""
+    bagged = getattr(model, "bagging_", None) is not None
+    if bagged and cases.weight.size != model.n_rows_:
+        raise ValueError(f"X has {cases.weight.size} rows, and the fit had {model.n_rows_}; give the rows of the fit")
     if getattr(model, "class_weight", None) is not None:
         weight = model._weights(cases.y.T, cases.weight, cases.weight.size)
         cases = replace(cases, weight=cases.weight if weight is None else weight)
-    roots, bagged = model.forest_.roots.tolist(), getattr(model, "bagging_", None) is not None
     units = np.rint(cases.weight / model.weight_unit_).astype(np.int64)
     units = np.where(cases.weight > 0, np.maximum(units, 1), 0)  # as in the fit
-    if isinstance(model, BaseForest) and cases.weight.size != model.n_rows_:
-        raise ValueError(f"X has {cases.weight.size} rows, and the fit had {model.n_rows_}; give the rows of the fit")
-    parts = []
-    for tree, root in enumerate(roots):
-        row, weight = (
-            np.unique(model._bag(tree), return_counts=True) if bagged else (np.flatnonzero(units), units[units > 0])
-        )
-        parts.append(Parts(row, np.full(row.size, root, np.intp), weight))
-    check_counts(model, cases, parts)
-    return replace(cases, parts=Parts.joined(parts))
+    whole = None if bagged else weighing(cases, units, model.weight_unit_)
+    for number in range(model.forest_.roots.size):
+        if bagged:
+            times = np.bincount(model._bag(number), minlength=cases.weight.size)
+            whole = weighing(cases, times * round(1.0 / model.weight_unit_), model.weight_unit_)
+        assert whole is not None
+        check_same(fitted_of(model).tree(number), whole)
+        yield whole
 
 
-def check_counts(model: Any, cases: Cases, parts: list[Parts]) -> None:
-    """The rows weigh what the roots have counted, by class where there are classes."""
-    layout, unit = model.layout_, model.weight_unit_
-    n_classes = layout.sizes[0] if layout.counts else 1
-    for root, own in zip(model.forest_.roots.tolist(), parts, strict=True):
-        counts, stats = np.zeros(n_classes, np.int64), model.forest_.stats[root]
-        np.add.at(counts, cases.y[0][own.row] if layout.counts else np.zeros_like(own.row), own.weight)
-        fit = stats[:n_classes] if layout.counts else layout.weight(stats[:, None])
-        if (counts != fit).any():
-            classes = "by class, " if layout.counts else ""
-            raise ValueError(
-                f"the rows have weights {(counts * unit).tolist()} {classes}and the fit had {(fit * unit).tolist()}; "
-                "give the rows and weights of the fit, or a rule that needs none"
-            )
+def weighing(cases: Cases, units: NDArray[np.int64], unit: float) -> Cases:
+    """The rows of positive weight, i8 (n,) in units, in the root."""
+    row = np.flatnonzero(units)
+    start = Parts(np.arange(row.size), np.zeros(row.size, np.intp), units[row])
+    return Cases(cases.X[row], cases.y[:, row], (units[row] * unit).astype(np.float64), start)
+
+
+def check_same(tree: Fitted, cases: Cases) -> None:
+    """The rows weigh in every node what the fit of the tree has counted there, and have its classes or sums."""
+    layout, forest, unit = tree.layout, tree.forest, tree.unit
+    label = cases.y + np.cumsum((0, *layout.sizes[:-1]))[:, None] if layout.counts else np.zeros_like(cases.y[:1])
+    fit = forest.stats[:, : sum(layout.sizes) if layout.counts else 1]
+    found, sums, y = np.zeros(fit.shape, np.int64), np.zeros((forest.n_nodes, layout.n_outputs)), scaled(cases.y)
+    assert cases.parts is not None
+    for at, _ in levels(forest, cases.parts, cases.X, by_cases(forest)):
+        for column in label.astype(np.intp):
+            np.add.at(found.reshape(-1), at.node * fit.shape[1] + column[at.row], at.weight)
+        if not layout.counts:
+            np.add.at(sums, at.node, (at.weight * y[:, at.row]).T)
+    if (found == fit).all() and (layout.counts or same_sums(sums, forest.stats[:, 1 : 1 + layout.n_outputs], fit)):
+        return
+    remedy = "give the rows and weights of the fit, or a rule that needs none"
+    if (found[0] == fit[0]).all():
+        raise ValueError(f"the rows come to other leaves than those of the fit; {remedy}")
+    classes = "by class, " if layout.counts else ""
+    weights = f"{(found[0] * unit).tolist()} {classes}and the fit had {(fit[0] * unit).tolist()}"
+    raise ValueError(f"the rows have weights {weights}; {remedy}")
+
+
+def scaled(y: NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers in -1 .. 1, f8, whose sums are finite."""
+    y = y.astype(np.float64)
+    small: NDArray[np.float64] = np.ldexp(y, -np.frexp(np.abs(y).max(initial=0.0))[1])
+    return small
+
+
+def same_sums(sums: NDArray[np.float64], fit: NDArray[np.int64], weight: NDArray[np.int64]) -> bool:
+    """Whether sums (N, O) are those of a fit i8 (N, O), but for an offset of y and a unit; weight i8 (N, 1)."""
+    for own, known in zip((sums / weight[0]).T, fit.T, strict=True):
+        base = np.column_stack([weight / weight[0], scaled(known)])
+        if np.abs(base @ np.linalg.lstsq(base, own, rcond=None)[0] - own).max() > SAME:
+            return False
+    return True

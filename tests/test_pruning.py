@@ -37,12 +37,16 @@ from gputree.pruning import (
     CostComplexity,
     DescriptionLength,
     ErrorBased,
+    Needs,
     ReducedError,
     RiskBound,
     Rule,
     ValidationSet,
+    fitted_of,
     prune,
 )
+from gputree.pruning import cost_complexity_path as cost_path
+from gputree.stopping import NoGain
 from tests.backends.test_methods import random_forest
 
 DATA = Path(__file__).parent / "data"
@@ -228,7 +232,7 @@ def test_estimates_of_other_trees_go() -> None:
 class Stump(Rule):
     """A rule of a user: the root alone has a test."""
 
-    needs = gputree.engine.pruning.Needs.NO_ROWS
+    needs = Needs.NO_ROWS
 
     def __call__(self, fitted: Any, cases: Any = None) -> Forest:
         return fitted.forest.collapse(fitted.forest.depth > 0)
@@ -241,7 +245,7 @@ def test_a_rule_of_a_user() -> None:
 @pytest.mark.parametrize("model", [DecisionTreeRegressor(), RandomForestRegressor(3)], ids=["tree", "forest"])
 def test_a_rule_of_a_user_sees_the_rows_of_a_regression(model: Any) -> None:
     class Sized(Stump):
-        needs = gputree.engine.pruning.Needs.FIT
+        needs = Needs.FIT
 
         def __call__(self, fitted: Any, cases: Any = None) -> Forest:
             assert np.bincount(cases.parts.node, cases.parts.weight).sum() == 442 * fitted.forest.roots.size
@@ -254,7 +258,7 @@ def test_a_rule_of_a_user_sees_the_rows_of_a_regression(model: Any) -> None:
 
 def test_rows_that_are_not_those_of_a_regression() -> None:
     class Asking(Stump):
-        needs = gputree.engine.pruning.Needs.FIT
+        needs = Needs.FIT
 
     X, y = load_diabetes(return_X_y=True)
     model = DecisionTreeRegressor(max_depth=2).fit(X, y)
@@ -293,11 +297,29 @@ X, Y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
         (lambda m: prune(m, Collapse(), X, Y), ValueError, "needs no rows"),
         (lambda m: prune(m, ReducedError(), np.zeros((0, 1)), []), ValueError, "0 sample"),
         (lambda m: prune(m, ReducedError(), [[0.0, 1.0]], [0]), ValueError, "2 features"),
-        (lambda m: prune(m, ReducedError(), X, [0, 1, 2, 1]), ValueError, "y holds 2, which is none of the 2 classes"),
+        (
+            lambda m: prune(m, ReducedError(), X, [0, 1, 2, 1]),
+            ValueError,
+            "y holds 2, which is none of the 2 known classes",
+        ),
         (lambda m: prune(m, ReducedError(), X, [0, 1]), ValueError, "y has 2 rows and X has 4"),
         (lambda m: prune(m, ReducedError(), X, Y, [-1, 1, 1, 1]), ValueError, "weights must be 0 or more"),
         (lambda m: prune(m, ErrorBased(), X, [0, 0, 0, 1]), ValueError, "give the rows and weights of the fit"),
         (lambda m: prune(m, ErrorBased(), X, Y, [1, 1, 1, 2]), ValueError, "give the rows and weights of the fit"),
+        (
+            lambda m: prune(m, ErrorBased(), np.zeros((4, 1)), Y),
+            ValueError,
+            "come to other leaves than those of the fit",
+        ),
+        (lambda m: prune(m, CostComplexity(0.1), sample_weight=[1, 1, 1, 1]), ValueError, "sample_weight was given"),
+        (lambda m: ReducedError()(fitted_of(m)), ValueError, "needs validation rows, .*: give them as cases"),
+        (lambda m: ErrorBased()(fitted_of(m)), ValueError, "needs the rows of the fit: give them as cases"),
+        (lambda m: prune(m, NoGain()), TypeError, r"of type gputree\.stopping.*\.NoGain is no rule of pruning"),
+        (
+            lambda m: prune(m, pd.DataFrame(X), Y, Collapse()),
+            TypeError,
+            r"^.{,60} is no rule.*prune\(model, rule, X, y\)",
+        ),
         (lambda m: prune(m, ErrorBased), TypeError, "no rule of pruning"),
         (lambda m: prune(m, "error"), TypeError, "no rule of pruning"),
         (lambda m: prune(type(m), Collapse()), TypeError, "the class DecisionTreeClassifier is no tree or forest"),
@@ -315,6 +337,67 @@ X, Y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
 def test_mistakes(call: Callable[[Any], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call(DecisionTreeClassifier().fit(X, Y))
+
+
+@pytest.mark.parametrize(
+    "model", [gputree.IsolationForest(n_estimators=1), gputree.RandomTreesEmbedding(1)], ids=lambda m: type(m).__name__
+)
+def test_trees_without_a_target_are_refused(model: Any) -> None:
+    model.fit(X)
+    for call in (lambda: prune(model, CostComplexity(0.1)), lambda: cost_path(model)):
+        with pytest.raises(TypeError, match=f"{type(model).__name__} learns no y"):
+            call()
+
+
+NOISY = {
+    "tree": DecisionTreeClassifier(),
+    "multiway": DecisionTreeClassifier(categorical_split="multiway", class_weight="balanced"),
+    "bins": DecisionTreeClassifier(max_bins=5),
+    "outputs": DecisionTreeClassifier(),
+    "numbers": DecisionTreeRegressor(),
+    "c4.5": gputree.C45Classifier(),
+    "bags": gputree.BaggingTreeClassifier(gputree.C45Classifier(pruning=None), 2),
+    "all rows": RandomForestClassifier(2, bootstrap=False),
+}
+
+
+@pytest.mark.parametrize("weights", ["none", "copies", "thirds", "real"])
+@pytest.mark.parametrize("name", NOISY)
+def test_rows_of_the_fit_are_known(name: str, weights: str) -> None:
+    """With weights, some 0, and missing values; pruned trees too; and others are not, though classes weigh the same."""
+
+    class Shallow(Stump):
+        needs, raises = Needs.FIT, False
+
+        def __call__(self, fitted: Any, cases: Any = None) -> Forest:
+            assert fitted.forest.roots.size == 1
+            return fitted.forest.collapse(fitted.forest.depth > 3)
+
+    rng, (X, y) = np.random.default_rng(1), noisy(90)
+    frame = pd.DataFrame(X.round(1)).rename(columns=str).assign(word=pd.Categorical(rng.choice(list("uvw"), 90)))
+    frame.iloc[::9, 0], frame.iloc[::7, 3] = np.nan, None
+    target = {"numbers": X[:, 1], "outputs": np.stack([y, y[::-1]], axis=1)}.get(name, y)
+    frame = frame if name != "outputs" else frame.drop(columns="word")
+    w = {"none": None, "copies": rng.integers(0, 3, 90), "thirds": rng.integers(0, 3, 90) / 3, "real": rng.random(90)}
+    model = NOISY[name].fit(frame, target, w[weights])
+    for rule in (Shallow(), *([ErrorBased(0.4)] if target is y else [])):
+        pruned = prune(model, rule, frame, target, w[weights])
+        assert prune(pruned, Shallow(), frame, target, w[weights]).forest_.n_nodes <= pruned.forest_.n_nodes
+    with pytest.raises(ValueError, match=r"come to other leaves|the rows have weights"):
+        prune(model, Shallow(), frame.iloc[::-1].reset_index(drop=True), target, w[weights])
+
+
+def test_rows_of_weight_0_are_rows(tmp_path: Path) -> None:
+    """Of a forest of all rows: it knows how many were given, and so does its file."""
+    X, y = noisy()
+    w = np.where(np.arange(60) % 4 == 0, 0.0, 1.0)
+    model = RandomForestClassifier(2, bootstrap=False).fit(X, y, w)
+    gputree.save(model, tmp_path / "forest")
+    for some in (model, gputree.load(tmp_path / "forest")):
+        assert some.n_rows_ == some.estimators_samples_[0].size == 60
+        pruned = prune(some, ErrorBased(), X, y, w)
+        kept = RandomForestClassifier(2, bootstrap=False).fit(X[w > 0], y[w > 0])
+        assert pruned.fingerprint() == prune(kept, ErrorBased(), X[w > 0], y[w > 0]).fingerprint()
 
 
 def test_unknown_columns_are_named() -> None:

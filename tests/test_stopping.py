@@ -463,6 +463,8 @@ def test_validation_rows_that_do_not_fit_are_refused(rows: Any, labels: Any, mes
         (lambda: CrossValidated(1), "cv=1"),
         (lambda: SavesBits(tree_weight=0), "tree_weight=0 must be a positive number"),
         (lambda: MaxNodes(3) & NoGain(), "bounds the whole tree and stops no node by itself"),
+        (lambda: Validation(None, None), r"give Validation\(X, y\)"),
+        (lambda: Validation([[1]], None), r"give Validation\(X, y\)"),
         (lambda: AnyOf(()), "must be a tuple of rules"),
         (lambda: AllOf((NoGain(), "p")), "must be a tuple of rules"),  # type: ignore[arg-type]
     ],
@@ -481,8 +483,50 @@ def test_rules_of_classes_are_refused_for_numbers(rule: Rule) -> None:
 
 
 def test_something_else_than_a_rule_is_refused() -> None:
-    with pytest.raises(ValueError, match="'stopping' parameter"):
+    with pytest.raises(ValueError, match=r"'stopping' parameter .* instance of 'gputree\.stopping\.Rule'"):
         grown("chi-square")  # type: ignore[arg-type]
+    for name, rule in (("stopping", pruning.ChiSquare()), ("pruning", ChiSquare())):
+        with pytest.raises(TypeError, match=rf"{name}=ChiSquare.* give one of gputree\.{name}, or "):
+            DecisionTreeClassifier(**{name: rule}).fit(X, Y)
+    for join in (lambda r: r | 3, lambda r: r & pruning.ChiSquare(), lambda r: r | pruning.ChiSquare()):
+        with pytest.raises(TypeError, match=r"(type int|pruning.*\.ChiSquare) is no rule of stopping; \| and & join"):
+            join(MaxDepth(1))
+
+
+@pytest.mark.parametrize("found", [np.ones(1, int), [0], True, None, np.ones(2, bool)], ids=repr)
+@pytest.mark.parametrize("join", [lambda r: r, lambda r: NoGain() & r], ids=["alone", "joined"])
+def test_a_check_gives_truth_values(found: Any, join: Any) -> None:
+    class Odd(Rule):
+        why = "odd"
+
+        def begin(self, fit: Any) -> Any:
+            return lambda proposed, news: found
+
+    with pytest.raises(TypeError, match=r"Odd\.begin.* of a rule of stopping gave .* for 1 tests; give an array bool"):
+        grown(join(Odd()))
+
+
+def test_validation_rows_have_weights_that_are_copies() -> None:
+    X, y, X_held, y_held = cancer()
+    times = np.random.default_rng(0).integers(0, 4, len(y_held))
+    copies = Validation(np.repeat(X_held, times, axis=0), np.repeat(y_held, times))
+    expected = DecisionTreeClassifier(stopping=copies).fit(X, y).fingerprint()
+    assert expected != DecisionTreeClassifier(stopping=Validation(X_held, y_held)).fit(X, y).fingerprint()
+    for factor in (1.0, 1e-300, 1e300):
+        rule = Validation(X_held, y_held, times * factor)
+        assert DecisionTreeClassifier(stopping=rule).fit(X, y).fingerprint() == expected
+    with pytest.raises(ValueError, match="weights must be 0 or more"):
+        grown(Validation(X_held, y_held, -times))
+
+
+def test_validation_rows_are_one_table_however_often_it_is_cloned(tmp_path: Path) -> None:
+    """Its text is short, and a file that cannot hold it says what to give."""
+    rule = MaxDepth(2) | Validation(pd.DataFrame(X_HELD), Y_HELD)
+    assert repr(rule) == "AnyOf(rules=(MaxDepth(depth=2), Validation(<24 rows>)))"
+    model = DecisionTreeClassifier(stopping=rule)
+    assert clone(model).stopping.rules[1].X is rule.rules[1].X
+    with pytest.raises(TypeError, match=r"type DataFrame, which a model file cannot hold; .*\.to_numpy\(\)"):
+        gputree.save(model.fit(pd.DataFrame(X), Y), tmp_path / "model")
 
 
 def test_rules_in_a_search_and_in_a_file(tmp_path: Path) -> None:

@@ -6,13 +6,50 @@ Each raises ValueError, with the name, the value and what is allowed. True and F
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection
 from numbers import Integral, Real
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 
 LEAST_CASES, MOST_CASES = 2.0**-800, 2.0**100  # what formulas of cases take powers of and divide by
+
+
+def brief(value: Any) -> str:
+    """A value for a message: on one line, and short.
+
+    Examples
+    --------
+    >>> brief(list(range(1000)))
+    '[0, 1, 2, 3, 4, 5, ...]'
+    """
+    return " ".join(shortened(value).split())
+
+
+def shown(value: Any) -> str:
+    """A value of a wrong kind for a message, and its class: several rules have one name.
+
+    Examples
+    --------
+    >>> shown(3), shown(int)
+    ('3 of type int', "<class 'int'>")
+    """
+    kind = type(value)
+    place = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return brief(value) if isinstance(value, type) else f"{brief(value)} of type {place}{kind.__qualname__}"
+
+
+def lasting(value: Any) -> str:
+    """The text of a value, the same in every process: without addresses.
+
+    Examples
+    --------
+    >>> lasting([lambda: 0, 1])
+    '[<function <lambda>>, 1]'
+    """
+    return re.sub(" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def is_number(value: Any, kind: type = Real) -> bool:
@@ -29,37 +66,37 @@ def is_number(value: Any, kind: type = Real) -> bool:
 def whole(name: str, value: Any, least: int, hint: str = "") -> None:
     """Refuse what is no whole number of at least some size."""
     if not is_number(value, Integral) or value < least:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}{hint}")
+        raise ValueError(f"{name}={brief(value)} must be a whole number of at least {least}{hint}")
 
 
 def open_unit(name: str, value: Any, hint: str = "") -> None:
     """Refuse what is no number between 0 and 1."""
     if not is_number(value) or not 0.0 < value < 1.0:
-        raise ValueError(f"{name}={value!r} must be a number above 0 and below 1{hint}")
+        raise ValueError(f"{name}={brief(value)} must be a number above 0 and below 1{hint}")
 
 
 def at_least_nothing(name: str, value: Any) -> None:
     """Refuse what is no finite number of 0 or more."""
     if not is_number(value) or not 0.0 <= value < math.inf:
-        raise ValueError(f"{name}={value!r} must be a number of at least 0")
+        raise ValueError(f"{name}={brief(value)} must be a number of at least 0")
 
 
 def positive(name: str, value: Any) -> None:
     """Refuse what is no finite number above 0."""
     if not is_number(value) or not 0.0 < value < math.inf:
-        raise ValueError(f"{name}={value!r} must be a positive number")
+        raise ValueError(f"{name}={brief(value)} must be a positive number")
 
 
 def one_of(name: str, value: Any, known: Collection[str]) -> None:
     """Refuse a value that is none of those known."""
     if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}")
+        raise ValueError(f"{name}={brief(value)} must be one of {', '.join(map(repr, known))}")
 
 
 def yes_or_no(name: str, value: Any) -> None:
     """Refuse what is no truth value."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name}={value!r} must be True or False")
+        raise ValueError(f"{name}={brief(value)} must be True or False")
 
 
 def countable(who: str, cases: float) -> None:

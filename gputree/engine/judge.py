@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,25 @@ Check = Callable[[Proposals, Sequence[Marked]], NDArray[np.bool_]]
 """Which of some tests stop, bool (k,), from these and from the tests that were carried out since the call before."""
 
 
+def stops_of(check: Check, proposed: Proposals, news: Sequence[Marked]) -> NDArray[np.bool_]:
+    """What a check says, which may be a user's own.
+
+    Raises
+    ------
+    TypeError
+        If that is not one truth value for each test.
+    """
+    stops: Any = check(proposed, news)
+    if not (isinstance(stops, np.ndarray) and stops.dtype == bool and stops.shape == (len(proposed),)):
+        found = f"{stops.dtype} {stops.shape}" if isinstance(stops, np.ndarray) else type(stops).__name__
+        raise TypeError(
+            f"{getattr(check, '__qualname__', check)} of a rule of stopping gave {found} for {len(proposed)} tests; "
+            f"give an array bool ({len(proposed)},) that is True where a node ends"
+        )
+    given: NDArray[np.bool_] = stops
+    return given
+
+
 @dataclass(slots=True)
 class Judge:
     """Drops tests that one of some rules stops; remembers which rule it was.
@@ -88,7 +108,7 @@ class Judge:
             if not left.size:
                 break
             own = proposed if left.size == len(proposed) else proposed.take(left)
-            stops = check(own, marked[self.seen[number] :])
+            stops = stops_of(check, own, marked[self.seen[number] :])
             self.seen[number] = len(marked)
             codes[left[stops]] = number + 1
             left = left[~stops]

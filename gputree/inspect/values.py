@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import fields
-from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 
 from gputree import stopping
+from gputree.core.checks import brief
 from gputree.engine import pruning
 from gputree.inspect.check import expect
 from gputree.learners import MODELS
@@ -20,21 +20,10 @@ SCALARS = NUMBERS + "UmM"  # kinds of NumPy scalars, and of arrays but for those
 INTEGER_BITS = 1024  # a larger integer is no number that anybody means
 REMEDY = "it holds None, bool, int, float, str, NumPy's scalars, rules, trees, and lists, tuples, dicts, arrays of them"
 RULES: dict[str, Any] = {f"pruning.{name}": kind for name, kind in pruning.RULES.items()} | {
-    f"stopping.{name}": getattr(stopping, name) for name in stopping.__all__ if name != "Rule"
+    f"stopping.{name}": kind for name, kind in stopping.RULES.items()
 }
 NAMES = {kind: name for name, kind in RULES.items()}
 DTYPE = re.compile(r"[<>|][biufUSmM][0-9]{1,9}(\[[0-9]{0,6}[A-Za-z]{1,2}\])?|\|O", re.ASCII)
-
-
-def brief(value: Any) -> str:
-    """A value for a message: on one line, and short.
-
-    Examples
-    --------
-    >>> brief(list(range(1000)))
-    '[0, 1, 2, 3, 4, 5, ...]'
-    """
-    return " ".join(shortened(value).split())
 
 
 def encode(value: Any, what: str) -> Any:
@@ -99,6 +88,8 @@ def remedy(value: Any) -> str:
         return "give a list, or a plain array of a type that every machine has, such as float64"
     if hasattr(value, "tolist"):  # series and indexes
         return "give a list or a NumPy array: .tolist(), .to_numpy()"
+    if hasattr(value, "columns"):  # frames
+        return "give a NumPy array: .to_numpy()"
     known = next((kind for kind in (bool, int, float, str, list, tuple, dict) if isinstance(value, kind)), None)
     if known is not None:
         limit = f" of at most {INTEGER_BITS} bits" if known is int else ""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.core.checks import brief
 from gputree.core.forest import SPREAD, Forest, Test
 from gputree.core.routes import branch_shares
 from gputree.core.schema import Feature, Kind, Schema
@@ -291,7 +292,7 @@ def checked_names(model: Any, given: Any, pattern: str) -> list[str]:
         own = hasattr(model, "feature_names_in_") or (model.schema_.kinds == Kind.CATEGORICAL).any()
         return list(model.schema_.names) if own else [pattern.format(i) for i in range(n)]
     if isinstance(given, str | bytes):
-        raise ValueError(f"feature_names={given!r} must be a list of {n} names, one for each feature")
+        raise ValueError(f"feature_names={brief(given)} must be a list of {n} names, one for each feature")
     names = [str(name) for name in given]
     if len(names) != n:
         raise ValueError(f"feature_names must contain {n} elements, got {len(names)}")

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.protocol import Backend
+from gputree.core.checks import lasting
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
 from gputree.core.packed import Meaning
@@ -105,6 +106,12 @@ class BaggedTrees(BaseForest):
     def _cells(self, rows: Rows) -> int:
         """Of all trees."""
         return int(self._learner()._cells(rows)) * int(self.n_estimators)
+
+    def _grows_by(self) -> str:
+        """The tree that is given, without what does not count."""
+        tree = self._usual() if self.estimator is None else self.estimator
+        counts = {name: value for name, value in tree.get_params(deep=False).items() if name not in OWN}
+        return f"{type(tree).__name__} {lasting(counts)}"
 
     def _table(self, X: Any) -> tuple[Any, Schema]:
         """The tree reads it."""

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind, to_host
 from gputree.core.bags import Bags, Draws
+from gputree.core.checks import lasting
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
 from gputree.core.schema import Cuts, Schema
@@ -62,6 +63,9 @@ FOREST_CONSTRAINTS: dict[str, Any] = {
 }
 
 
+PRUNED = "another rule, after the fit"
+
+
 def handed_down(giver: Any, taker: Any, names: Iterable[str]) -> Any:
     """The taker, with those of some attributes that the giver has."""
     for name in names:
@@ -76,7 +80,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
     _parameter_constraints: ClassVar[dict[str, Any]] = FOREST_CONSTRAINTS
     _saved: ClassVar[tuple[str, ...]] = (
         *("_stop_codes", "_stop_words"),
-        *("seed_", "n_rows_", "bagging_"),
+        *("seed_", "n_rows_", "bagging_", "_grown_by"),
         *("oob_score_", "oob_errors_", "oob_decision_function_", "oob_prediction_"),
     )
 
@@ -110,6 +114,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
                 self.seed_ = self._seed()
             else:
                 self._check_same(before, ready)
+            self._grown_by = self._grows_by()
             ready = self._finish(ready, self._work(begin, None if before is None else before["forest_"]))
         except BaseException:
             self.__dict__.update(before or {})  # the trees that were there stay
@@ -149,8 +154,9 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
             "classes of y": (listed(before.get("classes_")), listed(now.get("classes_"))),
             "kind of y or weights": (before["layout_"], target.layout),
             "unit of the weights": (before["weight_unit_"], target.weights.unit),
-            "rows or draws": (listed(before["bagging_"]), listed(self.bagging_)),
+            "rows or draws": tuple((kept["n_rows_"], listed(kept["bagging_"])) for kept in (before, now)),
             "rule of stopping": (before.get("_stop_words"), self._stop_texts()),
+            "kind or pruning of the trees": (before.get("_grown_by", self._grows_by()), self._grows_by()),
             "seed": (before["seed_"], self._seed() if self._fixed_seed() else before["seed_"]),
         }
         changed = [name for name, (old, new) in pairs.items() if old != new]
@@ -159,6 +165,10 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
                 f"warm_start=True adds trees of the same table, and the {' and the '.join(changed)} changed: give the "
                 "rows, weights and parameters of the first fit, or fit with warm_start=False"
             )
+
+    def _grows_by(self) -> str:
+        """What trees must have in common that are told to be of one kind; in words."""
+        return lasting(self._pruner())
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Validate; the rows of positive weight, and how bags are drawn from them."""
@@ -179,6 +189,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
         if self.max_samples is not None:
             raise ValueError("`max_sample` cannot be set if `bootstrap=False`: a tree then has all rows; leave it out")
         self.bagging_: Bagging | None = None
+        self.n_rows_ = X.shape[0]
         return super()._rows(X, labels, weight, criterion)
 
     def _drawn(
@@ -191,6 +202,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
             kept = np.flatnonzero(weight)
             X, labels, weight = to_host(X)[kept], labels[kept], weight[kept]
             strata = None if strata is None else strata[kept]
+        self.n_rows_ = n
         self.bagging_, total = Bagging(n, kept, sizes, weight, strata, self.bootstrap), int(sizes.sum())
         return Rows(X, counting_rows(self._bag_target(labels, criterion, total)), X.shape[0], total)
 
@@ -365,7 +377,6 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
 
     def _score_out_of_bag(self, ready: Prepared, estimates: OutOfBag | None) -> None:
         """Set what `oob_score` asks for."""
-        self.n_rows_ = ready.rows.n_rows if self.bagging_ is None else self.bagging_.n_rows
         if estimates is not None:
             self.oob_errors_ = np.array(estimates.errors)
         if self.oob_score and self.bagging_ is not None and estimates is not None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.core.checks import brief
 from gputree.core.target import Target
 from gputree.learners.forest_uses import membership, proximities, shuffled, shuffles, unbiased_importances
 from gputree.learners.held_out import dense
@@ -112,7 +113,7 @@ class FeatureLooks:
         rows, truth, out = self._out(X, y)
         groups = [[f] for f in range(self.n_features_in_)] if groups is None else groups
         if not all(np.ndim(g) == 1 and all(0 <= f < self.n_features_in_ for f in g) for g in groups):
-            raise ValueError(f"groups={groups!r} must be lists of columns 0 .. {self.n_features_in_ - 1}")
+            raise ValueError(f"groups={brief(groups)} must be lists of columns 0 .. {self.n_features_in_ - 1}")
         total = np.zeros(len(groups))
         for t, mask in enumerate(out.T):
             tree, seen, mine = self._tree(t), rows[mask], truth[mask]

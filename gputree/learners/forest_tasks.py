@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind
+from gputree.core.checks import brief
 from gputree.core.criteria import Criterion
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.bagging import Bagging, draws_of_a_bag, draws_of_classes, equal_draws, spread
@@ -200,7 +201,7 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         """
         shares = np.asarray(quantiles, np.float64).reshape(-1)
         if not ((shares >= 0) & (shares <= 1)).all():
-            raise ValueError(f"quantiles={quantiles!r} must lie in 0 .. 1")
+            raise ValueError(f"quantiles={brief(quantiles)} must lie in 0 .. 1")
         check_is_fitted(self, "forest_")
         if self.n_outputs_ > 1:
             raise ValueError(f"the fit had {self.n_outputs_} outputs, and quantiles are of one: fit one at a time")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,10 +39,12 @@ from gputree.learners.labels import known_columns
 from gputree.learners.parameters import (
     TREE_CONSTRAINTS,
     check_multiway,
+    check_rule_kinds,
     check_subsets,
     count_features,
     fraction_of_rows,
     monotone_signs,
+    with_parameters_of_rules,
 )
 from gputree.learners.progress import FitInfo, say
 
@@ -106,6 +108,10 @@ class Grower(BaseEstimator):
     _one_tree: ClassVar[bool] = False  # which rules may keep rows back from, and follow the rows of
     _integers_are_names: ClassVar[bool] = False  # whether a column of integers holds categories
     _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``pruning__alpha=0.1`` and the like give the model a rule that differs by it."""
+        return super().set_params(**with_parameters_of_rules(self, params))  # type: ignore[no-any-return]
 
     def _fit_info(self, begin: float, ready: Prepared) -> FitInfo:
         """What the fit that has just ended did."""
@@ -202,6 +208,7 @@ class Grower(BaseEstimator):
             raise ValueError(
                 f"criterion={self.criterion!r} must be one of {', '.join(map(repr, self._criteria))}{hint}"
             )
+        check_rule_kinds(self)
         self._validate_params()
         check_rule_parameters(self)
 
@@ -280,7 +287,7 @@ class Grower(BaseEstimator):
         if self.categorical_split == "multiway":
             check_multiway(criterion, schema)
         elif self.splitter == "best":
-            check_subsets(schema, self._why_no_subsets())
+            check_subsets(schema, self._why_no_subsets(), "splitter" in self.get_params(deep=False))
 
     @abstractmethod
     def _why_no_subsets(self) -> str:

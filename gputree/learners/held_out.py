@@ -35,7 +35,7 @@ def check_rule(rule: Rule | None, layout: Layout, model: Any, cases: float) -> N
     if rule.of_classes and not (layout.counts and layout.n_outputs == 1):
         raise ValueError(
             f"{rule!r} counts errors of one output of classes, and {type(model).__name__} has numbers or several "
-            "outputs; give ReducedError() or CostComplexity(alpha)"
+            "outputs; give CostComplexity(alpha)"
         )
     if rule.of_classes and rule.needs is not Needs.VALIDATION:
         countable(repr(rule), cases)
@@ -134,7 +134,8 @@ def held_out(labels: NDArray[Any], weight: NDArray[np.float64], fraction: float,
     out[order] = rank < np.repeat(np.floor(fraction * count), count)
     if not out.any():
         raise ValueError(
-            f"validation_fraction={fraction!r} of the rows of each class are kept back to prune by, of numbers of all "
-            f"rows, and of {count.max()} that is none: give more rows, or another rule of pruning"
+            f"validation_fraction={fraction!r} keeps back no row to prune by: it is a share of the rows of each class "
+            f"(of numbers, of all rows), rounded down, and of {count.max()} rows that is none; give a larger share, "
+            "more rows, or a rule that needs no validation rows"
         )
     return out

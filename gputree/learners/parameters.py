@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+from sklearn.utils._param_validation import Interval, InvalidParameterError, RealNotInt, StrOptions
 
+from gputree.core.checks import brief
 from gputree.core.criteria import Criterion
 from gputree.core.schema import MAX_CODES, Schema
 from gputree.engine.pruning import Rule as Pruner
@@ -68,14 +70,44 @@ def count_features(wanted: Any, n_features: int) -> int:
     return max(1, min(int(wanted), n_features))
 
 
-def check_subsets(schema: Schema, reason: str) -> None:
-    """Refuse columns of more than two categories if there is a reason why their best subset cannot be found."""
+def check_rule_kinds(model: Any) -> None:
+    """Refuse a rule of stopping in the place of one of pruning, and the reverse; some have the same name."""
+    for name, other, kind in (("pruning", "stopping", Rule), ("stopping", "pruning", Pruner)):
+        value = getattr(model, name, None)
+        if isinstance(value, kind):
+            raise InvalidParameterError(
+                f"{name}={brief(value)} is a rule of gputree.{other}; give one of gputree.{name}, or {other}= this one"
+            )
+
+
+def with_parameters_of_rules(model: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Parameters to be set, where ``pruning__alpha`` and the like have become new rules: rules do not change."""
+    left = dict(given)
+    for name in ("stopping", "pruning"):
+        own = {key.partition("__")[2]: left.pop(key) for key in given if key.startswith(f"{name}__")}
+        if not own:
+            continue
+        rule: Any = left.get(name, getattr(model, name, None))
+        known = [f.name for f in fields(rule)] if is_dataclass(rule) else []
+        strange = [key for key in own if key not in known]
+        if strange:
+            raise ValueError(f"{name}__{strange[0]} is no parameter of {name}={brief(rule)}")
+        left[name] = replace(rule, **own)
+    return left
+
+
+def check_subsets(schema: Schema, reason: str, random: bool) -> None:
+    """Refuse columns of more than two categories if there is a reason why their best subset cannot be found.
+
+    ``random``: whether the learner could test random subsets.
+    """
     wide = next((f for f in schema.features if len(f.categories) > 2), None)
     if reason and wide is not None:
+        other = "splitter='random', " if random else ""
         raise ValueError(
             f"column {wide.name!r} has {len(wide.categories)} categories (an order of them is not used), and {reason}: "
             "the best test of two branches is found for two classes or one number only; give "
-            "categorical_split='multiway' (a branch for each category), splitter='random', encode the column "
+            f"categorical_split='multiway' (a branch for each category), {other}encode the column "
             "(sklearn.preprocessing.OneHotEncoder, or OrdinalEncoder if its values have an order), or leave it out"
         )
 
@@ -98,7 +130,7 @@ def monotone_signs(given: ArrayLike | None, schema: Schema, n_values: int) -> ND
         raise ValueError("monotonic_cst needs one output, and two classes at most; leave it out, or fit one at a time")
     signs = np.asarray(given)
     if signs.shape != (schema.n_features,) or not np.isin(signs, (-1, 0, 1)).all():
-        raise ValueError(f"monotonic_cst={given!r} must hold -1, 0 or 1 for each of the {schema.n_features} features")
+        raise ValueError(f"monotonic_cst={brief(given)} must hold -1, 0 or 1 for each of {schema.n_features} features")
     named = next((f.name for f, sign in zip(schema.features, signs, strict=True) if sign and f.categories), None)
     if named is not None:
         raise ValueError(f"monotonic_cst constrains column {named!r}, whose categories have no order; give it 0")

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.cells import Entries
-from gputree.core.checks import countable
+from gputree.core.checks import brief, countable, shown
 from gputree.core.forest import Forest, ForestBuilder, Grown, Marked, Test
 from gputree.core.routes import branches_of
 from gputree.core.splits import Stop
 from gputree.core.summary import coarse_means
 from gputree.core.target import Layout, Target
-from gputree.engine.judge import KEPT, MOST_RULES, Check, Judge, Proposals
+from gputree.engine.judge import KEPT, MOST_RULES, Check, Judge, Proposals, stops_of
 from gputree.engine.recipe import Order, Recipe
 
 STALE = ("oob_score_", "oob_errors_", "oob_decision_function_", "oob_prediction_")  # of the trees as they were
@@ -90,7 +90,9 @@ class Fit:
 
 
 class Rule(ABC):
-    """A rule of `gputree.stopping`."""
+    """A rule that ends growth; see `gputree.stopping`."""
+
+    __module__ = "gputree.stopping"  # where users find it
 
     @property
     @abstractmethod
@@ -115,16 +117,24 @@ class Rule(ABC):
         return (self,)
 
     def __or__(self, other: Rule) -> AnyOf:
+        check_joined(other)
         return AnyOf((*self.parts(), *other.parts()))
 
     def __and__(self, other: Rule) -> AllOf:
+        check_joined(other)
         return AllOf((self, other))
+
+
+def check_joined(other: Any) -> None:
+    """Refuse to join a rule with anything else."""
+    if not isinstance(other, Rule):
+        raise TypeError(f"{shown(other)} is no rule of stopping; | and & join those of gputree.stopping")
 
 
 def check_rules(rules: Any) -> None:
     """Refuse anything else."""
     if not isinstance(rules, tuple) or not rules or not all(isinstance(rule, Rule) for rule in rules):
-        raise ValueError(f"rules={rules!r} must be a tuple of rules of gputree.stopping")
+        raise ValueError(f"rules={brief(rules)} must be a tuple of rules of gputree.stopping")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +163,7 @@ class AnyOf(Rule):
     def begin(self, fit: Fit) -> Check:
         """Ask all of them."""
         checks = [rule.begin(fit) for rule in self.rules]
-        return lambda proposed, news: np.any([check(proposed, news) for check in checks], axis=0)
+        return lambda proposed, news: np.any([stops_of(check, proposed, news) for check in checks], axis=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +191,7 @@ class AllOf(Rule):
     def begin(self, fit: Fit) -> Check:
         """Ask all of them."""
         checks = [rule.begin(fit) for rule in self.rules]
-        return lambda proposed, news: np.all([check(proposed, news) for check in checks], axis=0)
+        return lambda proposed, news: np.all([stops_of(check, proposed, news) for check in checks], axis=0)
 
 
 class Walkers:

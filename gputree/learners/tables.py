@@ -16,6 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import brief
 from gputree.core.schema import MAX_CODES, Feature, Kind, Schema
 from gputree.learners.frames import Frame, Series, cells, columns_of, is_gone, missing_cells
 
@@ -68,11 +69,11 @@ def checked_categories(column: Any, given: Any) -> tuple[Any, ...]:
         If they are no list of distinct texts, numbers or booleans.
     """
     if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray) or not len(given):
-        raise TypeError(f"categories of column {column!r} must be a list of values, got {given!r}")
+        raise TypeError(f"categories of column {column!r} must be a list of values, got {brief(given)}")
     values = tuple(given)
     refuse_odd([v for v in values if not is_gone(v)], str(column))
     if len(set(values)) != len(values) or any(is_gone(value) for value in values):
-        raise ValueError(f"categories of column {column!r} must be distinct and not missing, got {given!r}")
+        raise ValueError(f"categories of column {column!r} must be distinct and not missing, got {brief(given)}")
     return values
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
+from gputree.core.checks import brief
 from gputree.learners.refits import answers
 from gputree.model_selection.estimate import Case, ErrorEstimate
 from gputree.model_selection.show import frame_of, headline, number, settings, text_table, whole
@@ -202,7 +203,7 @@ def candidates_of(model: Any, case: Case, over: Any) -> list[dict[str, Any]]:
         found += [dict(params) for params in ParameterGrid(grid)] if grid else []
     if not found:
         raise ValueError(
-            f"over={over!r} must name at least one parameter and its values, such as {{'max_depth': [2, 4]}}"
+            f"over={brief(over)} must name at least one parameter and its values, such as {{'max_depth': [2, 4]}}"
         )
     return found
 
@@ -221,7 +222,7 @@ def values_of(model: Any, case: Case, name: str, values: Any, known: Mapping[str
 def listed(name: str, values: Any) -> list[Any]:
     """The values of a parameter, plain ones for those of NumPy."""
     if isinstance(values, str) or not isinstance(values, Sequence | range | np.ndarray) or not len(values):
-        raise ValueError(f"over gives {name}={values!r}; give a list of at least one value to try")
+        raise ValueError(f"over gives {name}={brief(values)}; give a list of at least one value to try")
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import brief
 from gputree.core.keys import Stream, draw
 from gputree.inspect.plot import pyplot
 from gputree.learners.refits import Refit, Subset, refit_each
@@ -189,7 +190,9 @@ def learning_curve(
     case = Case.of(model, X, y, cv)
     given: Any = {TRAIN_SIZE: SHARES} if over is None else over
     if not isinstance(given, Mapping) or len(given) != 1:
-        raise ValueError(f"over={over!r} must be a dict of one name and its values, such as {{'max_depth': [1, 2, 3]}}")
+        raise ValueError(
+            f"over={brief(over)} must be a dict of one name and its values, such as {{'max_depth': [1, 2, 3]}}"
+        )
     ((name, values),) = given.items()
     found: list[list[Measured]]
     if name == TRAIN_SIZE:
@@ -238,7 +241,7 @@ def checked_sizes(sizes: Any) -> list[Any]:
     for size in given:
         rows = isinstance(size, int | np.integer) and not isinstance(size, bool) and size >= 1
         if not (rows or (isinstance(size, float) and 0 < size <= 1)):
-            raise ValueError(f"train_size={size!r} must be a share above 0 and at most 1.0, or a number of rows")
+            raise ValueError(f"train_size={brief(size)} must be a share above 0 and at most 1.0, or a number of rows")
     return given
 
 

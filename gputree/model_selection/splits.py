@@ -19,7 +19,7 @@ from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils.validation import _num_samples
 
 from gputree.core.bags import Bags, strata
-from gputree.core.checks import is_number, whole, yes_or_no
+from gputree.core.checks import brief, is_number, whole, yes_or_no
 from gputree.core.keys import Stream, draw
 
 Rows = NDArray[np.intp]
@@ -229,8 +229,9 @@ def splitter_of(cv: Any, y: NDArray[Any], classifier: bool) -> Any:
     if all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
         return check_cv(pairs, y, classifier=classifier)
     raise TypeError(
-        f"cv={cv!r} must be a whole number of folds, one of {', '.join(map(repr, NAMED))}, something that parts rows "
-        "(a splitter of sklearn.model_selection, Holdout, Bootstrap), or pairs of row numbers (to fit on, held out)"
+        f"cv={brief(cv)} must be a whole number of folds, one of {', '.join(map(repr, NAMED))}, something that "
+        "parts rows (a splitter of sklearn.model_selection, Holdout, Bootstrap), or pairs of row numbers (to fit on, "
+        "held out)"
     )
 
 

@@ -21,11 +21,9 @@ from gputree.readers.cells import InputError
 from gputree.readers.learner import LEARNERS, Parameters, dashed, parse_value
 from gputree.report import WIDTH, documented, wrapped
 
-NOT_WRITTEN = ("Rule", "AnyOf", "AllOf", "Validation")  # joined by the option; rows are no text
+NOT_WRITTEN = ("AnyOf", "AllOf", "Validation")  # joined by the option; rows are no text
 PRUNING: dict[str, Any] = {dashed(rule.__name__): rule for rule in RULES.values()}
-STOPPING: dict[str, Any] = {
-    dashed(name): getattr(stopping, name) for name in stopping.__all__ if name not in NOT_WRITTEN
-}
+STOPPING: dict[str, Any] = {dashed(name): rule for name, rule in stopping.RULES.items() if name not in NOT_WRITTEN}
 KNOWN = {"stopping": STOPPING, "pruning": PRUNING}  # by the parameter of a learner
 TOLD = {"stopping": "any of several ends growth", "pruning": "one, or none"}
 WRITTEN = "NAME, or NAME:PARAMETER=VALUE,PARAMETER=VALUE."

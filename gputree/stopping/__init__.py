@@ -10,6 +10,9 @@ never learns what takes two: no single test of an exclusive or says anything.
 In a forest a rule sees the best test of the features that a node has drawn. Rules that look at rows (`Validation`,
 `CrossValidated`, and one of your own unless it sets ``follows_rows = False``) follow those of a single tree.
 
+A rule of your own says ``why`` and gives, for each growth, a check of the tests that are proposed: bool (k,), which of
+their nodes end. It is told of the `Fit`, and the check of `Proposals`.
+
 Examples
 --------
 >>> import numpy as np
@@ -22,23 +25,53 @@ Examples
 |   |--- class: 0 (pure)
 |--- feature_0 >  0.50
 |   |--- class: 0 (depth 1)
+
+>>> class Never(Rule):
+...     "No node tests some column."
+...
+...     follows_rows = False
+...
+...     def __init__(self, column):
+...         self.column = column
+...
+...     @property
+...     def why(self):
+...         return f"column {self.column}"
+...
+...     def begin(self, fit):
+...         return lambda proposed, news: proposed.splits.feature == self.column
+>>> DecisionTreeClassifier(stopping=Never(0)).fit(X, y).stop_reason_.tolist()
+['column 0']
 """
 
-from gputree.learners.stopped import AllOf, AnyOf, Rule
+from typing import Any
+
+from gputree.engine.judge import Proposals
+from gputree.learners.stopped import AllOf, AnyOf, Fit, Rule
 from gputree.stopping.bits import SavesBits
 from gputree.stopping.evidence import ChiSquare, CrossValidated, Validation
 from gputree.stopping.limits import MaxDepth, MaxIterations, MaxNodes, MinSamples, NoGain
+
+RULES: dict[str, Any] = {
+    rule.__name__: rule
+    for rule in (
+        *(AllOf, AnyOf, ChiSquare, CrossValidated, MaxDepth, MaxIterations, MaxNodes, MinSamples, NoGain, SavesBits),
+        Validation,
+    )
+}
 
 __all__ = [
     "AllOf",
     "AnyOf",
     "ChiSquare",
     "CrossValidated",
+    "Fit",
     "MaxDepth",
     "MaxIterations",
     "MaxNodes",
     "MinSamples",
     "NoGain",
+    "Proposals",
     "Rule",
     "SavesBits",
     "Validation",

@@ -14,7 +14,10 @@ from gputree.core.forest import Marked
 from gputree.core.keys import Stream, draw
 from gputree.engine.independence import independence
 from gputree.engine.judge import Check, Proposals
+from gputree.engine.pruning import Cases
+from gputree.learners.held_out import of_size_one
 from gputree.learners.stopped import Fit, Rule, Walkers
+from gputree.learners.tasks import checked_weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,14 @@ class Validation(Rule):
     Parameters
     ----------
     X, y : as in `fit`, without rows of the fit
-        Validation rows.
+        Validation rows. Copies of the rule, as of `sklearn.base.clone`, share them.
+    sample_weight : array-like of shape (n_rows,), optional
+        Their weights.
+
+    Raises
+    ------
+    ValueError
+        If X or y is missing; in a fit, if they are not like its rows.
 
     References
     ----------
@@ -72,6 +82,17 @@ class Validation(Rule):
 
     X: Any
     y: Any
+    sample_weight: Any = None
+
+    def __post_init__(self) -> None:
+        if self.X is None or self.y is None:
+            raise ValueError("Validation needs rows that the fit does not see, and their y: give Validation(X, y)")
+
+    def __repr__(self) -> str:
+        return f"Validation(<{self.X.shape[0] if hasattr(self.X, 'shape') else len(self.X)} rows>)"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Validation:
+        return self
 
     @property
     def why(self) -> str:
@@ -81,6 +102,8 @@ class Validation(Rule):
     def begin(self, fit: Fit) -> Check:
         """Read the rows, and put them into the root."""
         X, labels = fit.read(self.X, self.y)
+        given = checked_weight(self.sample_weight, X)
+        weight = of_size_one(Cases(X, labels, np.ones(X.shape[0]) if given is None else given)).weight
         walkers = Walkers(X)
 
         def check(proposed: Proposals, news: Sequence[Marked]) -> NDArray[np.bool_]:
@@ -89,7 +112,8 @@ class Validation(Rule):
             leaf = fit.predictions(proposed.stats)
             below = fit.branch_predictions(proposed.children, leaf[:, proposed.owner])
             own = labels[:, row]
-            before, after = fit.losses(leaf[:, place], own), fit.losses(below[:, child], own)
+            before = weight[row] * fit.losses(leaf[:, place], own)
+            after = weight[row] * fit.losses(below[:, child], own)
             k = len(proposed)
             stops: NDArray[np.bool_] = np.bincount(place, after, k) >= np.bincount(place, before, k)
             return stops

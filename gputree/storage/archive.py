@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TypeAlias
 
+from gputree.core.checks import brief
 from gputree.inspect.check import expect
-from gputree.inspect.values import brief
 
 Chunks: TypeAlias = Sequence[bytes | memoryview]  # the bytes of a member, in parts
 

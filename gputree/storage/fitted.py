@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import brief
 from gputree.core.forest import Forest, Test
 from gputree.core.packed import narrow
 from gputree.inspect.check import expect
-from gputree.inspect.values import brief, decode, encode, plain_dtype
+from gputree.inspect.values import decode, encode, plain_dtype
 from gputree.learners.bagging import Bagging
 from gputree.learners.base import BaseTree
 from gputree.storage.record import each, only, part, typed
@@ -118,12 +119,13 @@ def check_fitted(model: Any, forest: Forest) -> None:
     with np.errstate(over="ignore"):  # no number of draws then
         draws = model.layout_.weight(stats) * model.weight_unit_
     if model.bagging_ is None:
-        expect((rows == n_rows).all(), f"the fit had {brief(n_rows)} rows, and a tree has others")
+        expect((stats == stats[:, :1]).all(), "a tree has other rows than the first, and the file has no bags")
     else:
         check_bagging(typed(model.bagging_, Bagging, "bagging_"), n_rows)
         total = int(model.bagging_.sizes.sum())
         expect((draws == total).all(), f"a tree has other draws than {total}")
-        expect((rows <= n_rows).all(), f"the fit had {brief(n_rows)} rows, and a tree has more")
+    expect((rows <= n_rows).all(), f"the fit had {brief(n_rows)} rows, and a tree has more")
+    typed(getattr(model, "_grown_by", ""), str, "what the trees were grown by")
     for name in PER_ROW:
         value = getattr(model, name, None)
         for array in value if isinstance(value, list) else [value]:

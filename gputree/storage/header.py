@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gputree
+from gputree.core.checks import brief
 from gputree.core.criteria import TargetKind
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.core.target import Layout
 from gputree.inspect.check import expect
-from gputree.inspect.values import brief, decode, encode, is_portable, object_array
+from gputree.inspect.values import decode, encode, is_portable, object_array
 from gputree.learners import MODELS
 from gputree.learners.progress import FitInfo
 from gputree.storage.fitted import add_fitted, describe_fitted

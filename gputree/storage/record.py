@@ -7,8 +7,8 @@ import math
 from collections.abc import Set
 from typing import Any
 
+from gputree.core.checks import brief
 from gputree.inspect.check import expect
-from gputree.inspect.values import brief
 
 LONGEST = 400  # digits of a number; the length of an integer would decide on the time that it takes to read
 

@@ -123,10 +123,12 @@ def test_counts_of_raised_branches_in_bags() -> None:
 
 def check_all(model: Any, *rows: Any) -> None:
     """The forest, with all rows counted from the roots down, is the forest."""
-    cases = as_fitted(model, read_cases(model, *rows, *(None,) * (3 - len(rows))))
-    again = recounted(fitted_of(model), cases, np.ones(model.forest_.n_nodes, bool))
-    for f in fields(again):
-        np.testing.assert_array_equal(getattr(again, f.name), getattr(model.forest_, f.name), err_msg=f.name)
+    told = as_fitted(model, read_cases(model, *rows, *(None,) * (3 - len(rows))))
+    for number, cases in enumerate(told):
+        tree = fitted_of(model).tree(number)
+        again = recounted(tree, cases, np.ones(tree.forest.n_nodes, bool))
+        for f in fields(again):
+            np.testing.assert_array_equal(getattr(again, f.name), getattr(tree.forest, f.name), err_msg=f.name)
 
 
 def test_marks_are_passed_down_and_up() -> None:

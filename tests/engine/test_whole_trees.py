@@ -187,7 +187,7 @@ def test_nodes_decided_together(learner: str, block: int, monkeypatch: pytest.Mo
             return risk_bound(trees.error, code_length(trees.n_nodes, 58), m)
 
         fitted = Fitted(model.forest_, model.layout_, model.weight_unit_, model._meaning().criterion)
-        cases = as_fitted(model, read_cases(model, X, y, None))
+        (cases,) = as_fitted(model, read_cases(model, X, y, None))
         together = whole_trees.whole_trees(fitted, cases, lambda _: score, block)
         assert together.fingerprint() == one_by_one.forest_.fingerprint()
         sizes.append(together.n_nodes)

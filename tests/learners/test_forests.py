@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import warnings
 from collections.abc import Callable
@@ -186,15 +187,39 @@ def test_warm_starts_that_cannot_be() -> None:
         ("rows or draws", lambda X, y: (X[:149], y[:149])),
     ],
 )
-def test_a_warm_start_on_another_table_is_refused_and_harms_nothing(what: str, change: Any) -> None:
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_a_warm_start_on_another_table_is_refused_and_harms_nothing(what: str, change: Any, bootstrap: bool) -> None:
     X, y = load_iris(return_X_y=True)
-    model = gputree.RandomForestClassifier(4, warm_start=True).fit(X, y)
+    model = gputree.RandomForestClassifier(4, bootstrap=bootstrap, warm_start=True).fit(X, y)
     before = model.fingerprint()
     with pytest.raises(ValueError, match=f"same table, and the .*{what}.* changed"):
         model.set_params(n_estimators=6).fit(*change(X, y))
     assert model.fingerprint() == before
     assert model.predict(X[140:143]).tolist() == [2, 2, 2]
-    assert model.fit(X, y).fingerprint() == gputree.RandomForestClassifier(6).fit(X, y).fingerprint()
+    whole = gputree.RandomForestClassifier(6, bootstrap=bootstrap).fit(X, y)
+    assert model.fit(X, y).fingerprint() == whole.fingerprint()
+
+
+def test_a_warm_start_that_would_mix_trees_is_refused(tmp_path: Any) -> None:
+    """Pruned and whole ones, or those of several learners."""
+    X, y = load_iris(return_X_y=True)
+    forest = gputree.RandomForestClassifier(2, warm_start=True).fit(X, y)
+    bags = gputree.BaggingTreeClassifier(gputree.C45Classifier(), 2, warm_start=True).fit(X, y)
+    gputree.save(gputree.pruning.prune(forest, gputree.pruning.Collapse()), tmp_path / "pruned")
+    id3 = gputree.ID3Classifier(numeric="thresholds")
+    for model, settings in (
+        (forest, {"pruning": gputree.pruning.Collapse()}),
+        (forest, {"ccp_alpha": 0.1}),
+        (gputree.load(tmp_path / "pruned"), {}),
+        (bags, {"estimator": id3}),
+        (bags, {"estimator__pruning": None}),
+    ):
+        other = copy.deepcopy(model)
+        with pytest.raises(ValueError, match="the kind or pruning of the trees changed"):
+            other.set_params(n_estimators=3, **settings).fit(X, y)
+        assert other.fingerprint() == model.fingerprint()
+    bags.set_params(n_estimators=3, estimator=gputree.C45Classifier(device="numpy")).fit(X, y)
+    assert len(bags) == 3
 
 
 def test_a_warm_start_that_fails_keeps_its_trees() -> None:

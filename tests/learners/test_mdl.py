@@ -487,7 +487,7 @@ def test_a_parting_of_categories_pays_for_all_of_them() -> None:
     model = DecisionTreeClassifier(categorical_features=[0, 1], max_depth=1).fit(X, y)
     matrix = X.astype(float)
     rule, cases = DescriptionLength(), gputree.pruning.read_cases(model, matrix, y, None)
-    cases = gputree.pruning.as_fitted(model, cases)
+    (cases,) = gputree.pruning.as_fitted(model, cases)
     assert rule.tests(model.forest_, cases).tolist() == [7.0, 0.0, 0.0]
     fitted = gputree.pruning.fitted_of(model)
     bits = rule.bits(fitted, rule.tests(model.forest_, cases), 2)
@@ -511,7 +511,7 @@ def test_quantile_codes_are_the_cuts_that_count() -> None:
     model = MDLTreeClassifier(max_bins=8, prune=False, max_depth=1).fit(X, y)
     assert model._tests[0] == 7.0
     values = DecisionTreeClassifier(max_depth=1).fit(X, y)
-    cases = gputree.pruning.as_fitted(values, gputree.pruning.read_cases(values, X, y, None))
+    (cases,) = gputree.pruning.as_fitted(values, gputree.pruning.read_cases(values, X, y, None))
     column = X[:, values.forest_.feature[0]]
     assert DescriptionLength().tests(values.forest_, cases)[0] == len(set(column.tolist())) - 1
 

@@ -32,7 +32,6 @@ from gputree import (
     RandomForestRegressor,
 )
 from gputree.core.forest import Forest
-from gputree.engine.pruning import Needs
 from gputree.learners.held_out import held_out
 from gputree.model_selection import estimate_error, select
 from gputree.pruning import (
@@ -42,6 +41,7 @@ from gputree.pruning import (
     CostComplexity,
     DescriptionLength,
     ErrorBased,
+    Needs,
     ReducedError,
     RiskBound,
     Rule,
@@ -74,8 +74,13 @@ NUMBERS: dict[str, Callable[..., Any]] = {
     "extra trees": lambda **p: ExtraTreesRegressor(2, bootstrap=True, **p),
 }
 RULES = [Collapse(), ChiSquare(0.01), CostComplexity(0.01), ErrorBased(), ErrorBased(raising=False)]
-SLOW_RULES = [DescriptionLength(), RiskBound(n_tests=100), BottomUp(lambda tree, m: tree.error + tree.n_leaves / m)]
-NAMES = [type(rule).__name__ for rule in SLOW_RULES]
+SLOW_RULES = [
+    DescriptionLength(),
+    RiskBound(n_tests=100),
+    RiskBound(0.9),
+    BottomUp(lambda tree, m: tree.error + tree.n_leaves / m),
+]
+NAMES = ["length", "bound of 100 tests", "bound of those counted", "own bound"]
 
 
 def some_rows(table: Any, n: int = 200) -> Any:
@@ -98,7 +103,7 @@ def test_a_fit_with_a_rule_is_a_fit_that_is_pruned(name: str, rule: Rule) -> Non
 
 
 @pytest.mark.parametrize("rule", SLOW_RULES, ids=NAMES)
-@pytest.mark.parametrize("name", ["tree", "id3", "message", "forest"])
+@pytest.mark.parametrize("name", ["tree", "id3", "message", "forest", "few draws", "all rows"])
 def test_rules_of_whole_trees(name: str, rule: Rule) -> None:
     make, (X, y) = {**TREES, **FORESTS}[name], some_rows(CANCER)
     model = make(pruning=rule).fit(X, y)
@@ -319,9 +324,34 @@ def test_files_keep_rules(tmp_path: Path) -> None:
         gputree.save(model, tmp_path / "model")
         again = gputree.load(tmp_path / "model")
         assert (again.pruning, again.fingerprint()) == (model.pruning, model.fingerprint())
-    model = DecisionTreeClassifier(pruning=SLOW_RULES[2]).fit(X, y)
+    model = DecisionTreeClassifier(pruning=SLOW_RULES[-1]).fit(X, y)
     with pytest.raises(TypeError, match="parameter pruning is BottomUp"):
         gputree.save(model, tmp_path / "model")
+
+
+@pytest.mark.parametrize("seed", [8, 13, 45])
+def test_tests_are_counted_in_the_rows_of_each_bag(seed: int) -> None:
+    """Not in all rows of the table, which have other values."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 12, (25, 2)).astype(float), rng.integers(0, 2, 25)
+    whole, model = (RandomForestClassifier(3, random_state=seed, pruning=r).fit(X, y) for r in (None, RiskBound(0.999)))
+    assert prune(whole, RiskBound(0.999), X, y).fingerprint() == model.fingerprint()
+
+
+def test_parameters_of_rules_can_be_searched() -> None:
+    """A model gets another rule; the rule that was given stays as it is. In bags, forests and with rules of growth."""
+    rule, (X, y) = CostComplexity(0.5), some_rows(CANCER)
+    search = GridSearchCV(DecisionTreeClassifier(pruning=rule), {"pruning__alpha": [0.4, 0.001]}, cv=3).fit(X, y)
+    assert search.best_estimator_.pruning == CostComplexity(0.001)
+    assert search.best_score_ == pytest.approx(
+        cross_val_score(DecisionTreeClassifier(pruning=CostComplexity(0.001)), X, y, cv=3).mean()
+    )
+    assert rule == CostComplexity(0.5)
+    bags = BaggingTreeClassifier(DecisionTreeClassifier(stopping=MaxDepth(3)))
+    assert bags.set_params(estimator__stopping__depth=1).estimator.stopping == MaxDepth(1)
+    for names in ({"pruning__beta": 1}, {"pruning__alpha": 1, "pruning": None}):
+        with pytest.raises(ValueError, match="is no parameter of pruning="):
+            RandomForestClassifier(pruning=rule).set_params(**names)
 
 
 # ---- what is refused ----
@@ -337,7 +367,11 @@ SEVERAL: NDArray[Any] = np.array([[0, 1], [1, 0], [0, 0], [1, 1]])
             [0, 1, 0, 1],
             "'pruning' parameter of DecisionTreeClassifier must be",
         ),
-        (DecisionTreeClassifier(pruning=MaxDepth(1)), [0, 1, 0, 1], "'pruning' parameter of DecisionTreeClassifier"),
+        (
+            DecisionTreeClassifier(pruning=MaxDepth(1)),
+            [0, 1, 0, 1],
+            r"pruning=MaxDepth\(depth=1\) is a rule of gputree.stop",
+        ),
         (RandomForestClassifier(pruning=ErrorBased), [0, 1, 0, 1], "'pruning' parameter of RandomForestClassifier"),
         (
             DecisionTreeClassifier(pruning=Collapse(), ccp_alpha=0.1),
@@ -373,7 +407,7 @@ SEVERAL: NDArray[Any] = np.array([[0, 1], [1, 0], [0, 0], [1, 1]])
             [0, 1, 0, 1],
             "'validation_fraction'",
         ),
-        (DecisionTreeClassifier(pruning=ReducedError()), [0, 1, 0, 1], "rows of each class are kept back"),
+        (DecisionTreeClassifier(pruning=ReducedError()), [0, 1, 0, 1], "keeps back no row to prune by"),
     ],
     ids=[
         *(

@@ -106,8 +106,7 @@ class BottomUp(Rule):
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
-        assert cases is not None
-        return whole_trees(fitted, cases, lambda m: lambda trees: self.bounds(trees, m), block=1)
+        return whole_trees(fitted, self.asked(cases), lambda m: lambda trees: self.bounds(trees, m), block=1)
 
     def bounds(self, trees: Trees, m: float) -> Floats:
         """One tree after another."""
@@ -133,9 +132,9 @@ class RiskBound(Rule):
     delta : float in (0, 1), default=0.05
         The bound of all trees holds but with this probability.
     n_tests : int, optional
-        Tests that a node may have. By default those that part the rows of the fit: of a column of numbers one
-        between two values that follow each other, so one of a binary column; of a column of categories one if tests
-        have a branch a category, else all ways to part the categories in two.
+        Tests that a node may have. By default those that part the rows of the fit, in a forest those of the tree's
+        bag: of a column of numbers one between two values that follow each other, so one of a binary column; of a
+        column of categories one if tests have a branch a category, else all ways to part the categories in two.
 
     Raises
     ------
@@ -169,7 +168,7 @@ class RiskBound(Rule):
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
-        assert cases is not None
+        cases = self.asked(cases)
         n_tests = int(self.n_tests) if self.n_tests is not None else count_tests(fitted.forest, cases)
         classes = fitted.layout.sizes[0]
 

@@ -89,7 +89,7 @@ class DescriptionLength(Rule):
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
-        assert cases is not None
+        cases = self.asked(cases)
         bits = self.bits(fitted, self.tests(fitted.forest, cases), cases.X.shape[1])
         return prune_by_length(fitted.forest, bits, self.lengths(fitted.unit))
 

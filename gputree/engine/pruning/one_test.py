@@ -102,9 +102,8 @@ class ValidationSet(Rule):
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
-        assert cases is not None
         forest = fitted.forest
-        leaf, below = row_errors(fitted, cases)
+        leaf, below = row_errors(fitted, self.asked(cases))
         child = np.flatnonzero(forest.parent >= 0)
         below += np.bincount(forest.parent[child], leaf[child], forest.n_nodes)
         better = below < leaf - ROUNDING * float(leaf[forest.roots].max())

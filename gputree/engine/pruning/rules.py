@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.checks import at_least_nothing, one_of, open_unit, yes_or_no
-from gputree.core.forest import Forest, Test, joined
+from gputree.core.forest import Forest, Test
 from gputree.core.routes import Parts, branch_shares, by_shares, levels
 from gputree.engine.pruning.bottom_up import cheaper_leaves, greedy_leaves
 from gputree.engine.pruning.errors import ADDED, MOST_J48
@@ -38,8 +38,12 @@ class Needs(Enum):
 
 
 class Rule(ABC):
-    """What a pruner is: a function from a fitted forest to the forest that is left."""
+    """What a pruner is: a function from a fitted tree, a forest of one, to the tree that is left.
 
+    Trees of a forest are pruned one by one, each as if it were alone, by the rows of its own bag.
+    """
+
+    __module__ = "gputree.pruning"  # where users find it
     __slots__ = ()
 
     @property
@@ -60,6 +64,12 @@ class Rule(ABC):
     @abstractmethod
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left; the arrays of the given one stay as they are."""
+
+    def asked(self, cases: Cases | None) -> Cases:
+        """The rows that it asks for; raises ValueError where it was given none."""
+        if cases is None:
+            raise ValueError(f"{self!r} needs {self.needs.value}: give them as cases")
+        return cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +170,8 @@ class ErrorBased(Rule):
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
-        if self.raising and cases is not None:
-            return Raising(fitted, cases, self.expected()).run()
+        if self.raising:
+            return Raising(fitted, self.asked(cases), self.expected()).run()
         cost = self.expected()(*fitted.errors())
         return fitted.forest.collapse(cheaper_leaves(fitted.forest, cost, SLACK + EQUAL))
 
@@ -213,9 +223,8 @@ class ReducedError(Rule):
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
-        assert cases is not None
         forest = fitted.forest
-        cost, kept = row_errors(fitted, cases)
+        cost, kept = row_errors(fitted, self.asked(cases))
         find = greedy_leaves if self.greedy else cheaper_leaves
         return forest.collapse(find(forest, cost, ROUNDING * float(cost[forest.roots].max()), self.strict, kept))
 
@@ -223,6 +232,8 @@ class ReducedError(Rule):
 @dataclass(frozen=True, slots=True)
 class CostComplexity(Rule):
     """Minimal cost-complexity pruning: the smallest subtree of least impurity + alpha * leaves.
+
+    In a search, ``{"pruning__alpha": [0.001, 0.01]}`` gives the rule of a model other alphas.
 
     Parameters
     ----------
@@ -271,11 +282,7 @@ class CostComplexity(Rule):
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
-        return joined([self.pruned(fitted.tree(t)) for t in range(fitted.forest.roots.size)])
-
-    def pruned(self, tree: Fitted) -> Forest:
-        """What is left of a forest of one tree."""
-        return prune(tree.forest, tree.weight, float(self.alpha), self.penalty, COSTS[self.cost](tree))
+        return prune(fitted.forest, fitted.weight, float(self.alpha), self.penalty, COSTS[self.cost](fitted))
 
     def path(self, tree: Fitted) -> Path:
         """Every step up to the root, whatever alpha."""

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.families import depths
-from gputree.core.forest import Forest, Test, canonical_order, joined, ranges
+from gputree.core.forest import Forest, Test, canonical_order, ranges
 from gputree.core.routes import Parts, branch_shares, by_shares, levels, step
 from gputree.engine.pruning.branches import depth_first
 from gputree.engine.pruning.raising import moved
@@ -315,14 +315,5 @@ def labelled(forest: Forest, weight: NDArray[np.int64], label: Ids) -> Forest:
 
 
 def whole_trees(fitted: Fitted, cases: Cases, score: Callable[[float], Score], block: int = BLOCK) -> Forest:
-    """Prune every tree of a forest; ``score`` makes the bound of the weight of its cases."""
-    assert cases.parts is not None
-    found, parts = [], cases.parts
-    for number, root in enumerate(fitted.forest.roots.tolist()):
-        own = slice(*np.searchsorted(parts.node, [root, root + 1]))
-        tree = fitted.tree(number)
-        start = parts.take(own)
-        start = replace(start, node=np.zeros_like(start.node))
-        m = float(tree.weight[0]) * fitted.unit
-        found.append(WholeTrees(tree, replace(cases, parts=start), score(m)).run(block))
-    return joined(found)
+    """Prune a tree; ``score`` makes the bound of the weight of its cases."""
+    return WholeTrees(fitted, cases, score(float(fitted.weight[0]) * fitted.unit)).run(block)
