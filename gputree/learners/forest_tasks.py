@@ -162,7 +162,7 @@ def scored(wanted: Any, usual: Any, truth: NDArray[Any], found: NDArray[Any]) ->
         return np.nan
     if truth.ndim == 2 and truth.shape[1] == 1:
         truth = truth[:, 0]
-    if wanted is not True:
+    if callable(wanted):
         return wanted(truth, found)
     if usual is accuracy_score and truth.ndim == 2:  # all outputs right, whatever their classes
         return float(np.mean((truth == found).all(axis=1)))

@@ -70,6 +70,7 @@ class Prepared:
     backend: Backend
     recipe: Recipe
     rows: Rows
+    seed: int
 
 
 def near(X: Any) -> int | None:
@@ -125,15 +126,16 @@ class Grower(BaseEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Validate: everything that growth needs."""
         self._check_parameters()
+        seed = self._seed()  # drawn once, and handed on: a RandomState gives another number each time
         matrix, self.schema_ = self._table(X)
         labels = self._read_target(y, matrix.shape[0])
         weight = self._weights(labels, sample_weight, matrix.shape[0])
         criterion = CRITERIA[self.criterion]
-        rows = self._weighed(self._rows(matrix, labels, weight, criterion))
+        rows = self._weighed(self._rows(matrix, labels, weight, criterion, seed))
         check_rule(self._pruner(), rows.target.layout, self)
         recipe = self._recipe(criterion, rows, self.schema_)
         backend = choose(self.device, self._cells(rows), near(rows.X), self.n_jobs)
-        return Prepared(backend, recipe, rows)
+        return Prepared(backend, recipe, rows, seed)
 
     def _table(self, X: Any) -> tuple[Any, Schema]:
         """X of a fit as floats (n, F), and what its columns are."""
@@ -158,10 +160,11 @@ class Grower(BaseEstimator):
         work(again)
         return again
 
-    def _grown(self, ready: Prepared, seed: int, watch: Watch | None) -> Forest:
+    def _grown(self, ready: Prepared, watch: Watch | None) -> Forest:
         """Encode and grow."""
         codes, cuts = self._codes(ready)
-        return self._shaped(grow(ready.backend, codes, ready.rows.target, ready.recipe, seed, watch), ready, cuts)
+        forest = grow(ready.backend, codes, ready.rows.target, ready.recipe, ready.seed, watch)
+        return self._shaped(forest, ready, cuts)
 
     def _shaped(self, forest: Forest, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
         """A grown forest with thresholds and impurities as the learner has them; here as they are."""
@@ -228,7 +231,7 @@ class Grower(BaseEstimator):
         """Channels of the rows that take part."""
 
     def _rows(
-        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion, seed: int
     ) -> Rows:
         """Leave out the rows of weight 0."""
         if weight is not None and not weight.all():

@@ -214,7 +214,7 @@ class IsolationForest(OutlierMixin, RandomTrees):
         return self.max_samples_ * int(rows.X.shape[1]) * self.n_estimators
 
     def _rows(
-        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion, seed: int
     ) -> Rows:
         """Rows are always drawn, by their weights."""
         return self._drawn(X, labels, weight, criterion)

@@ -347,6 +347,8 @@ def test_out_of_bag_votes_and_own_scores() -> None:
     expected = plain_estimate(model, X, lambda tree: np.eye(3)[tree.predict(X)])
     np.testing.assert_allclose(model.oob_decision_function_, expected, rtol=1e-12)
     assert model.oob_score_ == (expected.argmax(axis=1) != y).sum()
+    yes = gputree.RandomForestClassifier(30, oob_score=np.True_).fit(X, y)
+    assert yes.oob_score_ == gputree.RandomForestClassifier(30, oob_score=True).fit(X, y).oob_score_
 
 
 def test_out_of_bag_scores_of_several_outputs() -> None:
