@@ -6,11 +6,14 @@ Each raises ValueError, with the name, the value and what is allowed. True and F
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+
+UNREADABLE = ("float() argument", "could not convert", "setting an array element", "Input should have at least 1 dim")
 
 
 def is_number(value: Any, kind: type = Real) -> bool:
@@ -48,13 +51,25 @@ def positive(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} must be a positive number")
 
 
-def one_of(name: str, value: Any, known: Collection[str]) -> None:
+def one_of(name: str, value: Any, known: Collection[str], hint: str = "") -> None:
     """Refuse a value that is none of those known."""
     if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}")
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, known))}{hint}")
 
 
 def yes_or_no(name: str, value: Any) -> None:
     """Refuse what is no truth value."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name}={value!r} must be True or False")
+
+
+@contextmanager
+def readable(name: str, wanted: str) -> Iterator[None]:
+    """Say which argument it is where NumPy finds something that it cannot turn into an array of numbers or labels."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not str(error).startswith(UNREADABLE):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} cannot be read ({error}); give {wanted}") from error

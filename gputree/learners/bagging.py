@@ -85,7 +85,7 @@ def draws_of_classes(max_samples: Any, classes: NDArray[Any], rows: NDArray[np.i
             raise ValueError(f"max_samples has no number for class {absent[0]!r}; give 0 to draw none of its rows")
         given = [max_samples[name] for name in names]
     else:
-        given = np.asarray(max_samples, object).tolist()
+        given = np.atleast_1d(np.asarray(max_samples, object)).tolist()
     if len(given) != len(names):
         raise ValueError(f"max_samples has {len(given)} numbers, and y has {len(names)} classes: give one for each")
     for name, draws, there in zip(names, given, rows.tolist(), strict=True):

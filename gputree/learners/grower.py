@@ -22,6 +22,7 @@ from gputree.backends import choose, choose_or_cpu, wanted_device
 from gputree.backends.arrays import device_number, on_device, to_host
 from gputree.backends.oracle import dense
 from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError, heard
+from gputree.core.checks import one_of
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
 from gputree.core.packed import Meaning, pack, unpack
@@ -199,13 +200,10 @@ class Grower(BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""
-        if self.criterion not in self._criteria:
-            hint = ""
-            if self.criterion == "absolute_error":
-                hint = "; the median is not a sum over rows, which every split here is scored from: use one of these"
-            raise ValueError(
-                f"criterion={self.criterion!r} must be one of {', '.join(map(repr, self._criteria))}{hint}"
-            )
+        hint = ""
+        if isinstance(self.criterion, str) and self.criterion == "absolute_error":
+            hint = "; the median is not a sum over rows, which every split here is scored from: use one of these"
+        one_of("criterion", self.criterion, self._criteria, hint)
         self._validate_params()
         check_rule_parameters(self)
 

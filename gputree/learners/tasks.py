@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from gputree.backends.arrays import in_kind, on_device, to_host
-from gputree.core.checks import at_least_nothing
+from gputree.core.checks import at_least_nothing, readable
 from gputree.core.criteria import Criterion
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.base import BaseTree
@@ -28,7 +28,9 @@ def checked_weight(weight: Any, X: NDArray[Any]) -> NDArray[np.float64] | None:
     """Weights f8 (n,): finite, not negative, not all 0."""
     if weight is None:
         return None
-    array: NDArray[np.float64] = _check_sample_weight(to_host(weight), X, dtype=np.float64)
+    array: NDArray[np.float64]
+    with readable("sample_weight", "a finite number of 0 or more for each row"):
+        array = _check_sample_weight(to_host(weight), X, dtype=np.float64)
     if not np.isfinite(array).all():
         raise ValueError("sample_weight holds NaN or infinity; weights must be finite numbers, 0 or more")
     if (array < 0).any():

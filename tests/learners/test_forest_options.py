@@ -183,6 +183,7 @@ def test_draws_of_classes_continue() -> None:
         ({"few": 1, "more": 2, "rest": 3}, "max_samples names 'rest'; the classes of y are 'few', 'more', 'most'"),
         ({"few": 1, "more": 2}, "max_samples has no number for class 'most'; give 0"),
         ([1, 2], "max_samples has 2 numbers, and y has 3 classes"),
+        (np.array(5), "max_samples has 1 numbers, and y has 3 classes"),
         ([1, 2, -3], "max_samples=-3 for class 'most' must be a whole number of draws, from 0 to"),
         ([1, 0.5, 3], "max_samples=0.5 for class 'more' must be a whole number"),
         ([1, True, 3], "max_samples=True for class 'more' must be a whole number"),

@@ -269,6 +269,8 @@ def test_trees_are_a_sequence() -> None:
     assert isinstance(model.estimators_[0], gputree.ExtraTreeClassifier)
     with pytest.raises(IndexError, match="tree 6 does not exist; there are 6"):
         model.estimators_[6]
+    with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
+        model.estimators_["6"]
     assert gputree.export_text(model.estimators_[0])
     sums = sum(t.predict_proba(X) for t in model.estimators_)
     np.testing.assert_allclose(model.predict_proba(X), sums / 6, rtol=0, atol=1e-15)
