@@ -203,7 +203,7 @@ def test_the_help_of_a_learner_tells_its_parameters(family: str, capsys: pytest.
         ("--learner id3", "column 'colour' has nan in row"),
         ("--learner id3 --variant dtl --empty null", "variant='dtl' gives an empty branch what its parent predicts"),
         ("--learner isolation-forest", "--target y: IsolationForest has no target; leave it out, or --exclude the"),
-        ("--learner forest --n-estimators 0", "'n_estimators' parameter of RandomForestClassifier must be an int"),
+        ("--learner forest --n-estimators 0", "'n_estimators' parameter of forest must be an int"),
         ("--learner mdl --critrion gini", "unrecognized arguments: --critrion gini; did you mean --criterion?"),
     ],
 )
