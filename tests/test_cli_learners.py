@@ -298,7 +298,7 @@ def test_rules_on_the_command_line(options: str, model: Any, capsys: pytest.Capt
         ("--pruning error-based:cf=2", "cf=2 must be a number above 0 and below 1"),
         ("--stopping max-depth:depth=three", "depth='three' must be"),
         ("--pruning collapse --ccp-alpha 0.1", "are two rules of pruning: leave one of them out"),
-        ("--learner forest --pruning reduced-error", "RandomForestClassifier cannot follow a rule: bags keep no rows"),
+        ("--learner forest --pruning reduced-error", "forest cannot follow a rule: bags keep no rows"),
         ("--learner forest --stopping cross-validated", "follows the rows of one tree; give rules that look at counts"),
         ("--learner mdl --pruning collapse", "are two rules of pruning: give prune=False, or leave the other out"),
         ("--learner c45-rules --pruning collapse", "--pruning is no parameter of C45Rules; leave it out"),
