@@ -176,6 +176,7 @@ def load(path: Path_, mmap: bool = False) -> Any:
     >>> again.predict([[2]]), again.fingerprint() == model.fingerprint()
     (array(['yes'], dtype='<U3'), True)
     """
+    os.fspath(path)  # refuses numbers, which open() takes for files that are open
     data = map_file(path) if mmap else read_file(path)
     with explained(f"{os.fspath(path)} is no model file that this version reads"):
         return build(*read_parts(data))

@@ -375,7 +375,7 @@ TABLE = ("width,height,kind", "1,2,a", "2,3,b", "3,,a", "4,5,b")
         (TABLE, "predict model t.csv -o a -o b", "argument -o/--output: this is given twice"),
         (TABLE, "fit t.csv --target kind --max-dept 3", "--max-dept 3; did you mean --max-depth?"),
         (TABLE, "fit t.csv --target kind --zzz", "unrecognized arguments: --zzz; see `gputree fit --help`"),
-        (TABLE, "fit t.csv --target kind --max-depth 0", "'max_depth' parameter of DecisionTreeClassifier must be an"),
+        (TABLE, "fit t.csv --target kind --max-depth 0", "'max_depth' parameter of cart must be an"),
         (TABLE, "fit t.csv --target kind --max-depth deep", "Got 'deep' instead"),
         (TABLE, "fit t.csv --target kind --criterion gin", "criterion='gin' must be one of 'gini', "),
         (TABLE, "fit t.csv --target kind --learner Tree", "--learner Tree is unknown; learners are cart, extra-tree,"),

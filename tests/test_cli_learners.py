@@ -203,7 +203,7 @@ def test_the_help_of_a_learner_tells_its_parameters(family: str, capsys: pytest.
         ("--learner id3", "column 'colour' has nan in row"),
         ("--learner id3 --variant dtl --empty null", "variant='dtl' gives an empty branch what its parent predicts"),
         ("--learner isolation-forest", "--target y: IsolationForest has no target; leave it out, or --exclude the"),
-        ("--learner forest --n-estimators 0", "'n_estimators' parameter of RandomForestClassifier must be an int"),
+        ("--learner forest --n-estimators 0", "'n_estimators' parameter of forest must be an int"),
         ("--learner mdl --critrion gini", "unrecognized arguments: --critrion gini; did you mean --criterion?"),
     ],
 )
@@ -298,7 +298,7 @@ def test_rules_on_the_command_line(options: str, model: Any, capsys: pytest.Capt
         ("--pruning error-based:cf=2", "cf=2 must be a number above 0 and below 1"),
         ("--stopping max-depth:depth=three", "depth='three' must be"),
         ("--pruning collapse --ccp-alpha 0.1", "are two rules of pruning: leave one of them out"),
-        ("--learner forest --pruning reduced-error", "RandomForestClassifier cannot follow a rule: bags keep no rows"),
+        ("--learner forest --pruning reduced-error", "forest cannot follow a rule: bags keep no rows"),
         ("--learner forest --stopping cross-validated", "follows the rows of one tree; give rules that look at counts"),
         ("--learner mdl --pruning collapse", "are two rules of pruning: give prune=False, or leave the other out"),
         ("--learner c45-rules --pruning collapse", "--pruning is no parameter of C45Rules; leave it out"),

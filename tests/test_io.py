@@ -459,6 +459,8 @@ def test_where_nothing_can_be_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_no_file(mapped: bool, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "model", mmap=mapped)
+    with pytest.raises(TypeError, match="not int"):
+        load(5, mmap=mapped)
     with pytest.raises(IsADirectoryError):
         load(tmp_path, mmap=mapped)
     with pytest.raises(OSError, match="device"):

@@ -474,6 +474,11 @@ def test_rules_out_of_range_are_refused(make: Any, message: str) -> None:
         make()
 
 
+def test_more_folds_than_rows_are_refused() -> None:
+    with pytest.raises(ValueError, match="cv=5 folds need as many rows, and the fit has 4"):
+        DecisionTreeClassifier(stopping=CrossValidated(5)).fit(np.eye(4), [0, 1, 0, 1])
+
+
 @pytest.mark.parametrize("rule", [ChiSquare(), SavesBits()])
 def test_rules_of_classes_are_refused_for_numbers(rule: Rule) -> None:
     with pytest.raises(ValueError, match="needs one output of classes, and y has numbers"):

@@ -14,8 +14,8 @@ from gputree.backends.arrays import device_number, on_device, to_host
 from gputree.backends.protocol import Backend
 
 DEVICES = ("auto", "cpu", "numpy", "jit", "cuda")
-JIT_CELLS = 1 << 20  # rows x columns x trees from which compiled kernels pay for their loading (measured)
-AUTO_CELLS = 1 << 22  # rows x columns from which "auto" asks for a GPU: below, the CPU is done before one has started
+JIT_CELLS = 1 << 20  # cells from which compiled kernels pay for their loading (measured)
+AUTO_CELLS = 1 << 22  # cells from which "auto" asks for a GPU: below, the CPU is done before one has started
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Availability:
 
 
 def choose(device: str, work: int, near: int | None = None, n_jobs: int | None = None) -> Backend:
-    """The backend for a device name and an amount of work in cells (rows x columns x trees).
+    """The backend for a device name and an amount of work in cells (rows x columns x trees, more for many classes).
 
     ``near`` is the number of the CUDA device that holds the data, if one does: then "auto" and "cuda" mean that one.
     "cpu" is NumPy for little work and where Numba is not installed, else compiled kernels in ``n_jobs`` threads.

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from reprlib import repr as shortened
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 LEAST_CASES, MOST_CASES = 2.0**-800, 2.0**100  # what formulas of cases take powers of and divide by
+UNREADABLE = ("float() argument", "could not convert", "setting an array element", "Input should have at least 1 dim")
 
 
 def brief(value: Any) -> str:
@@ -87,10 +89,10 @@ def positive(name: str, value: Any) -> None:
         raise ValueError(f"{name}={brief(value)} must be a positive number")
 
 
-def one_of(name: str, value: Any, known: Collection[str]) -> None:
+def one_of(name: str, value: Any, known: Collection[str], hint: str = "") -> None:
     """Refuse a value that is none of those known."""
     if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name}={brief(value)} must be one of {', '.join(map(repr, known))}")
+        raise ValueError(f"{name}={brief(value)} must be one of {', '.join(map(repr, known))}{hint}")
 
 
 def yes_or_no(name: str, value: Any) -> None:
@@ -106,3 +108,15 @@ def countable(who: str, cases: float) -> None:
             f"the weights add up to {cases}, and {who} counts cases by them; multiply sample_weight so that a case "
             "weighs about 1"
         )
+
+
+@contextmanager
+def readable(name: str, wanted: str) -> Iterator[None]:
+    """Say which argument it is where NumPy finds something that it cannot turn into an array of numbers or labels."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not str(error).startswith(UNREADABLE):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} cannot be read ({error}); give {wanted}") from error

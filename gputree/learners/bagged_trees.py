@@ -44,19 +44,24 @@ class BaggedTrees(BaseForest):
     # -- the tree that is asked
 
     @property
+    def _asked(self) -> Any:
+        """The tree as it was given, to be read alone."""
+        return self._usual() if self.estimator is None else self.estimator
+
+    @property
     def estimator_(self) -> Any:
         """A tree without a fit."""
-        return self._usual() if self.estimator is None else clone(self.estimator)
+        return clone(self._asked)
 
     def _tree_class(self) -> Any:
         """That of ``estimator``."""
-        return type(self.estimator_)
+        return type(self._asked)
 
     def _unfitted(self) -> Any:
         """A tree that runs where the forest does."""
-        model = self.estimator_
+        settings = self._asked.get_params(deep=False)
         own = {"device": self.device, "random_state": getattr(self, "seed_", None)}
-        return model.set_params(**{name: value for name, value in own.items() if name in model.get_params(deep=False)})
+        return type(self._asked)(**settings | {name: value for name, value in own.items() if name in settings})
 
     def _learner(self) -> Any:
         """A tree that knows what the forest knows."""
@@ -65,39 +70,39 @@ class BaggedTrees(BaseForest):
     @property
     def criterion(self) -> str:
         """That of the trees."""
-        return str(self.estimator_.criterion)
+        return str(self._asked.criterion)
 
     @property
     def stopping(self) -> Any:
         """That of the trees."""
-        return self.estimator_.stopping
+        return self._asked.stopping
 
     def _pruner(self) -> Rule | None:
         """That of the trees."""
-        rule: Rule | None = self.estimator_._pruner()
+        rule: Rule | None = self._asked._pruner()
         return rule
 
     @property
     def _asks_rows(self) -> bool:
         """As the trees."""
-        return bool(self.estimator_._asks_rows)
+        return bool(self._asked._asks_rows)
 
     @property
     def monotonic_cst(self) -> Any:
         """That of the trees."""
-        return self.estimator_.monotonic_cst
+        return self._asked.monotonic_cst
 
     @property
     def unknown(self) -> str:
         """What to do with values that are none of the categories, as the trees have it."""
-        return str(self.estimator_.unknown)
+        return str(self._asked.unknown)
 
     # -- what the tree says of a table
 
     def _check_parameters(self) -> None:
         """Those of the forest and of its trees."""
         self._validate_params()
-        model = self.estimator_
+        model = self._asked
         model._check_parameters()
         reason = model._why_alone()
         if reason:
@@ -177,7 +182,7 @@ class BaggedTrees(BaseForest):
 
     def __sklearn_tags__(self) -> Any:
         """What the trees take."""
-        tags, own = super().__sklearn_tags__(), self.estimator_.__sklearn_tags__()
+        tags, own = super().__sklearn_tags__(), self._asked.__sklearn_tags__()
         for name in ("input_tags", "target_tags", "classifier_tags", "regressor_tags"):
             setattr(tags, name, getattr(own, name))
         return tags

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from gputree.core.bags import Draws, strata
 
+MOST_DRAWS = 2**32 - 1  # rows are numbered in 32 bits
+
 
 @dataclass(frozen=True, slots=True)
 class Bagging:
@@ -63,9 +65,12 @@ def draws_of_a_bag(max_samples: Any, n: int, weight: NDArray[np.float64] | None)
     """``max_samples`` as a number: all rows by default; a share is one of the weight of all rows."""
     if max_samples is None:
         return n
-    if isinstance(max_samples, Integral):
-        return int(max_samples)
-    return max(1, int((n if weight is None else float(weight.sum())) * max_samples))
+    draws = max_samples
+    if not isinstance(max_samples, Integral):
+        draws = (n if weight is None else float(weight.sum())) * max_samples
+    if draws > MOST_DRAWS:
+        raise ValueError(f"max_samples={max_samples!r} are {draws:,.0f} draws a tree, and {MOST_DRAWS:,} are the most")
+    return max(1, int(draws))
 
 
 def draws_of_classes(max_samples: Any, classes: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -80,12 +85,14 @@ def draws_of_classes(max_samples: Any, classes: NDArray[Any], rows: NDArray[np.i
             raise ValueError(f"max_samples has no number for class {absent[0]!r}; give 0 to draw none of its rows")
         given = [max_samples[name] for name in names]
     else:
-        given = np.asarray(max_samples, object).tolist()
+        given = np.atleast_1d(np.asarray(max_samples, object)).tolist()
     if len(given) != len(names):
         raise ValueError(f"max_samples has {len(given)} numbers, and y has {len(names)} classes: give one for each")
     for name, draws, there in zip(names, given, rows.tolist(), strict=True):
-        if isinstance(draws, bool) or not isinstance(draws, Integral) or draws < 0:
-            raise ValueError(f"max_samples={draws!r} for class {name!r} must be a whole number of draws, 0 or more")
+        if isinstance(draws, bool) or not isinstance(draws, Integral) or not 0 <= int(draws) <= MOST_DRAWS:
+            raise ValueError(
+                f"max_samples={draws!r} for class {name!r} must be a whole number of draws, from 0 to {MOST_DRAWS:,}"
+            )
         if draws and not there:
             raise ValueError(f"max_samples={draws} for class {name!r}, which has no row of positive weight; give 0")
     if not any(given):

@@ -17,8 +17,8 @@ class BaggingTreeClassifier(BaggedTrees, ForestClassifier):
 
     The trees are what ``estimator`` grows, with its criterion, tests, missing values, limits and pruning; they grow
     together, a level of all trees at a time. Each has a bag of rows drawn with replacement, in which a row that was
-    drawn k times weighs k: it is the tree of `estimator` fitted with these weights, but for bins (``max_bins``), which
-    are those of the whole table.
+    drawn k times weighs k: it is the tree of `estimator` fitted with these weights, but for bins (``max_bins``) and
+    shares of rows (``min_samples_leaf=0.1``), which are those of the whole table.
 
     Parameters
     ----------
@@ -118,8 +118,8 @@ class BaggingTreeRegressor(BaggedTrees, ForestRegressor):
     """A forest of any regression trees on drawn rows; see `BaggingTreeClassifier`.
 
     The trees are what ``estimator`` grows; they grow together, and each is that of `estimator` fitted with the numbers
-    of draws of its bag as weights: the same tests and means, but for bins (``max_bins``), which are those of the whole
-    table. `RandomForestRegressor` is this for
+    of draws of its bag as weights: the same tests and means, but for bins (``max_bins``) and shares of rows
+    (``min_samples_leaf=0.1``), which are those of the whole table. `RandomForestRegressor` is this for
     `DecisionTreeRegressor`, with its parameters in one place.
 
     Parameters

@@ -64,11 +64,11 @@ class BaseTree(Looks, StoppedGrower):
         for name in ("forest_", *self._saved):
             self.__dict__.pop(name, None)  # a fit that fails leaves no model behind
         ready = self._prepare(X, y, sample_weight)
-        target, seed = ready.rows.target, self._seed()
+        target = ready.rows.target
         watch = reporter(begin) if self.verbose else None
 
         def work(ready: Prepared) -> None:
-            grown = self._grown(ready, seed, watch)
+            grown = self._grown(ready, watch)
             kept = self._pruned(grown, ready)
             self._keep(kept, target)
             self._begin_reasons()
@@ -101,17 +101,17 @@ class BaseTree(Looks, StoppedGrower):
         return Bunch(ccp_alphas=path.alphas, impurities=path.impurities)
 
     def _rows(
-        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion, seed: int
     ) -> Rows:
         """Those of positive weight, without those that are kept back where the rule of pruning asks for some."""
         rule = self._pruner()
         if rule is None or rule.needs is not Needs.VALIDATION:
-            return super()._rows(X, labels, weight, criterion)
+            return super()._rows(X, labels, weight, criterion, seed)
         X, every = to_host(X), np.ones(labels.shape[0])
         classes = labels[:, 0] if labels.dtype.kind == "i" else np.zeros(labels.shape[0], np.intp)
-        out = held_out(classes, every if weight is None else weight, self.validation_fraction, self._seed())
+        out = held_out(classes, every if weight is None else weight, self.validation_fraction, seed)
         held = Cases(dense(X, out), labels[out].T, (every if weight is None else weight)[out])
-        rows = super()._rows(X[~out], labels[~out], None if weight is None else weight[~out], criterion)
+        rows = super()._rows(X[~out], labels[~out], None if weight is None else weight[~out], criterion, seed)
         return replace(rows, held=of_size_one(held))
 
     def _why_alone(self) -> str:

@@ -22,6 +22,7 @@ class ExtraTreesClassifier(ForestClassifier):
         Trees.
     criterion, max_depth, min_samples_split, ... : as in `ExtraTreeClassifier`
         The same names and meanings. Of the default ``max_features="sqrt"``, 1.0 means all features.
+        Shares of rows are of all rows of the table, not of those of a bag, as in scikit-learn.
     bootstrap : bool, default=False
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
         ``class_weight`` are the probabilities of the draws: "balanced" draws all classes equally often on average,
@@ -165,7 +166,8 @@ class ExtraTreesRegressor(ForestRegressor):
     n_estimators : int, default=100
         Trees.
     criterion, max_depth, min_samples_split, ... : as in `ExtraTreeRegressor`
-        The same names and meanings. Of the default ``max_features=1.0``, 1.0 means all features.
+        The same names and meanings; the default ``max_features=1.0`` means all features. Shares of rows are of all
+        rows of the table, not of those of a bag, as in scikit-learn.
     bootstrap : bool, default=False
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` holds
         the probabilities of the draws.

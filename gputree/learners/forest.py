@@ -42,13 +42,14 @@ from gputree.learners.view import decreases, paths
 
 POSITIONS = 1 << 22  # rows in the bags of the trees that are grown together
 DEVICE_POSITIONS = 1 << 26  # ... on a device, where each tree has a count for every row while bags are drawn
+MOST_TREES = 2**31 - 1  # each has a node, and those are numbered in 32 bits
 TREE_ATTRIBUTES = (
     *("schema_", "layout_", "weight_unit_", "n_outputs_", "n_features_in_", "feature_names_in_", "max_features_"),
     *("classes_", "n_classes_", "fit_info_"),
 )
 FOREST_CONSTRAINTS: dict[str, Any] = {
     **{name: rule for name, rule in TREE_CONSTRAINTS.items() if name != "splitter"},
-    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "n_estimators": [Interval(Integral, 1, MOST_TREES, closed="both")],
     "bootstrap": ["boolean"],
     "feature_draws": [StrOptions({how.value for how in FeatureDraws})],
     "oob_score": ["boolean", callable],
@@ -110,11 +111,10 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
         begin_fit(self, self.n_estimators - (0 if before is None else before["forest_"].roots.size))
         try:
             ready = self._prepare(X, y, sample_weight)
-            if before is None:
-                self.seed_ = self._seed()
-            else:
+            if before is not None:
                 self._check_same(before, ready)
             self._grown_by = self._grows_by()
+            self.seed_ = ready.seed
             ready = self._finish(ready, self._work(begin, None if before is None else before["forest_"]))
         except BaseException:
             self.__dict__.update(before or {})  # the trees that were there stay
@@ -157,7 +157,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
             "rows or draws": tuple((kept["n_rows_"], listed(kept["bagging_"])) for kept in (before, now)),
             "rule of stopping": (before.get("_stop_words"), self._stop_texts()),
             "kind or pruning of the trees": (before.get("_grown_by", self._grows_by()), self._grows_by()),
-            "seed": (before["seed_"], self._seed() if self._fixed_seed() else before["seed_"]),
+            "seed": (before["seed_"], ready.seed),
         }
         changed = [name for name, (old, new) in pairs.items() if old != new]
         if changed:
@@ -181,7 +181,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
         return super()._cells(rows) * int(self.n_estimators)
 
     def _rows(
-        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion, seed: int
     ) -> Rows:
         """Rows of every tree alike, or draws."""
         if self.bootstrap:
@@ -190,7 +190,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
             raise ValueError("`max_sample` cannot be set if `bootstrap=False`: a tree then has all rows; leave it out")
         self.bagging_: Bagging | None = None
         self.n_rows_ = X.shape[0]
-        return super()._rows(X, labels, weight, criterion)
+        return super()._rows(X, labels, weight, criterion, seed)
 
     def _drawn(
         self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
@@ -279,9 +279,10 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
         drawn = min(draws.total, n) if isinstance(draws, Draws) else n
         return max(1, POSITIONS // max(drawn, 1) if ready.backend.device == "cpu" else DEVICE_POSITIONS // n)
 
-    def _fixed_seed(self) -> bool:
-        """Whether ``random_state`` is one seed, and not a stream of them."""
-        return self.random_state is None or isinstance(self.random_state, Integral)
+    def _seed(self) -> int:
+        """As of a tree; a stream of seeds gives one for all trees that a warm start adds."""
+        one = self.random_state is None or isinstance(self.random_state, Integral)
+        return super()._seed() if one or not hasattr(self, "forest_") else self.seed_
 
     # -- trees
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import index
 from typing import Any, overload
 
 import numpy as np
@@ -37,6 +38,7 @@ class Trees(Sequence[Any]):
     def __getitem__(self, i: int | slice) -> Any:
         if isinstance(i, slice):
             return [self[t] for t in range(*i.indices(len(self)))]
+        i = index(i)
         if not -len(self) <= i < len(self):
             raise IndexError(f"tree {i} does not exist; there are {len(self)}")
         return self._forest._tree(i % len(self))

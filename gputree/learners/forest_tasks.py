@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import in_kind
-from gputree.core.checks import brief
+from gputree.core.checks import brief, readable
 from gputree.core.criteria import Criterion
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.bagging import Bagging, draws_of_a_bag, draws_of_classes, equal_draws, spread
@@ -154,7 +155,7 @@ class ForestClassifier(FeatureLooks, ClassifierTask, BaseForest):
 
 def is_one_number(max_samples: Any) -> bool:
     """Whether ``max_samples`` is for all classes together."""
-    return not isinstance(max_samples, dict) and np.ndim(max_samples) == 0
+    return max_samples is None or isinstance(max_samples, Real)
 
 
 def scored(wanted: Any, usual: Any, truth: NDArray[Any], found: NDArray[Any]) -> Any:
@@ -163,7 +164,7 @@ def scored(wanted: Any, usual: Any, truth: NDArray[Any], found: NDArray[Any]) ->
         return np.nan
     if truth.ndim == 2 and truth.shape[1] == 1:
         truth = truth[:, 0]
-    if wanted is not True:
+    if callable(wanted):
         return wanted(truth, found)
     if usual is accuracy_score and truth.ndim == 2:  # all outputs right, whatever their classes
         return float(np.mean((truth == found).all(axis=1)))
@@ -199,7 +200,8 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         ----------
         Meinshausen (2006), "Quantile regression forests", Journal of Machine Learning Research 7:983-999, section 3.
         """
-        shares = np.asarray(quantiles, np.float64).reshape(-1)
+        with readable("quantiles", "numbers in 0 .. 1"):
+            shares = np.asarray(quantiles, np.float64).reshape(-1)
         if not ((shares >= 0) & (shares <= 1)).all():
             raise ValueError(f"quantiles={brief(quantiles)} must lie in 0 .. 1")
         check_is_fitted(self, "forest_")

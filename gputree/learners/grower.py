@@ -22,6 +22,7 @@ from gputree.backends import choose, choose_or_cpu, wanted_device
 from gputree.backends.arrays import device_number, on_device, to_host
 from gputree.backends.oracle import dense
 from gputree.backends.protocol import Backend, Codes, CodeSpec, DeviceError, heard
+from gputree.core.checks import one_of
 from gputree.core.criteria import CRITERIA, Criterion
 from gputree.core.forest import Forest
 from gputree.core.packed import Meaning, pack, unpack
@@ -48,6 +49,7 @@ from gputree.learners.parameters import (
 )
 from gputree.learners.progress import FitInfo, say
 
+CHANNELS = 16  # which a cell of NumPy's takes as long to count and score as one alone (measured: benchmarks/NOTES.md)
 SLACK = 1.0 - 2.0**-40  # a least weight or decrease is met when only rounding is missing
 
 
@@ -72,6 +74,7 @@ class Prepared:
     backend: Backend
     recipe: Recipe
     rows: Rows
+    seed: int
 
 
 def near(X: Any) -> int | None:
@@ -131,23 +134,24 @@ class Grower(BaseEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Validate: everything that growth needs."""
         self._check_parameters()
+        seed = self._seed()  # drawn once, and handed on: a RandomState gives another number each time
         matrix, self.schema_ = self._table(X)
         labels = self._read_target(y, matrix.shape[0])
         weight = self._weights(labels, sample_weight, matrix.shape[0])
         criterion = CRITERIA[self.criterion]
-        rows = self._weighed(self._rows(matrix, labels, weight, criterion), self.schema_)
+        rows = self._weighed(self._rows(matrix, labels, weight, criterion, seed), self.schema_)
         check_rule(self._pruner(), rows.target.layout, self, rows.total_weight * rows.target.weights.unit)
         recipe = self._recipe(criterion, rows, self.schema_)
         backend = choose(self.device, self._cells(rows), near(rows.X), self.n_jobs)
-        return Prepared(backend, recipe, rows)
+        return Prepared(backend, recipe, rows, seed)
 
     def _table(self, X: Any) -> tuple[Any, Schema]:
         """X of a fit as floats (n, F), and what its columns are."""
         return read_fit(self, X)
 
     def _cells(self, rows: Rows) -> int:
-        """How much work a fit is: rows x columns x trees."""
-        return int(rows.X.shape[0]) * int(rows.X.shape[1])
+        """How much work a fit is: rows x columns x trees, times what many classes add."""
+        return int(rows.X.shape[0]) * int(rows.X.shape[1]) * (1 + rows.target.layout.n_channels // CHANNELS)
 
     def _finish(self, ready: Prepared, work: Callable[[Prepared], None]) -> Prepared:
         """Do what a fit does on its backend; "auto" does it on the CPU where the device fails. Gives what was used."""
@@ -164,10 +168,11 @@ class Grower(BaseEstimator):
         work(again)
         return again
 
-    def _grown(self, ready: Prepared, seed: int, watch: Watch | None) -> Forest:
+    def _grown(self, ready: Prepared, watch: Watch | None) -> Forest:
         """Encode and grow."""
         codes, cuts = self._codes(ready)
-        return self._shaped(grow(ready.backend, codes, ready.rows.target, ready.recipe, seed, watch), ready, cuts)
+        forest = grow(ready.backend, codes, ready.rows.target, ready.recipe, ready.seed, watch)
+        return self._shaped(forest, ready, cuts)
 
     def _shaped(self, forest: Forest, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
         """A grown forest with thresholds and impurities as the learner has them; here as they are."""
@@ -201,13 +206,10 @@ class Grower(BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""
-        if self.criterion not in self._criteria:
-            hint = ""
-            if self.criterion == "absolute_error":
-                hint = "; the median is not a sum over rows, which every split here is scored from: use one of these"
-            raise ValueError(
-                f"criterion={self.criterion!r} must be one of {', '.join(map(repr, self._criteria))}{hint}"
-            )
+        hint = ""
+        if isinstance(self.criterion, str) and self.criterion == "absolute_error":
+            hint = "; the median is not a sum over rows, which every split here is scored from: use one of these"
+        one_of("criterion", self.criterion, self._criteria, hint)
         check_rule_kinds(self)
         self._validate_params()
         check_rule_parameters(self)
@@ -235,7 +237,7 @@ class Grower(BaseEstimator):
         """Channels of the rows that take part."""
 
     def _rows(
-        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion, seed: int
     ) -> Rows:
         """Leave out the rows of weight 0."""
         if weight is not None and not weight.all():

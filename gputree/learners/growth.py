@@ -32,7 +32,7 @@ class StoppedGrower(Grower):
             return ready
         rows = ready.rows
         read = partial(self._read_rows, n_outputs=rows.target.layout.n_outputs)
-        fit = Fit(dense(rows.X), rows.target, self._seed(), read)
+        fit = Fit(dense(rows.X), rows.target, ready.seed, read)
         return replace(ready, recipe=stopped(self.stopping, ready.recipe, fit))
 
     def _begin_reasons(self, old: Forest | None = None) -> None:

@@ -242,9 +242,10 @@ class ID3Classifier(ClassifierTree):
                 f"y has {labels.shape[1]} outputs, and a tree of ID3 has one; fit a tree for each "
                 "(sklearn.multioutput.MultiOutputClassifier), or use DecisionTreeClassifier"
             )
-        if self.literal_empty is not None and self.literal_empty not in self.classes_.tolist():
+        literal = self.literal_empty
+        if literal is not None and (np.ndim(literal) or literal not in self.classes_.tolist()):
             known = ", ".join(map(repr, self.classes_.tolist()[:8]))
-            raise ValueError(f"literal_empty={self.literal_empty!r} is no class of y, whose classes are {known}")
+            raise ValueError(f"literal_empty={literal!r} is no class of y, whose classes are {known}")
         return labels
 
     def _recipe(self, criterion: Criterion, rows: Rows, schema: Schema) -> Recipe:

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from gputree.backends.arrays import on_device, to_host
+from gputree.core.checks import readable
 from gputree.core.schema import Feature, Schema
 from gputree.learners.frames import Columns, Frame, as_frame
 from gputree.learners.tables import Reading, is_number, known_cells, read_matrix, read_schema, reading
@@ -161,7 +162,8 @@ def read_array(model: Any, X: Any, reset: bool) -> Any:
     sparse = "csc" if reset else "csr"
     dtypes = (np.float64, np.float32)
     try:
-        return validate_data(model, X, reset=reset, dtype=dtypes, ensure_all_finite=False, accept_sparse=sparse)
+        with readable("X", "a frame, an array (n_rows, n_features), or a list of rows of equal length"):
+            return validate_data(model, X, reset=reset, dtype=dtypes, ensure_all_finite=False, accept_sparse=sparse)
     except OverflowError as error:
         raise ValueError("X holds a number beyond the range of float64; leave it out, or scale the column") from error
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csc_matrix, hstack
 from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -64,6 +65,14 @@ def draws_of_a_tree(max_samples: Any, n: int) -> int:
     if not isinstance(max_samples, Integral):
         return max(1, int(max_samples * n))
     return min(int(max_samples), n)
+
+
+def picked(X: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Any:
+    """Cells of some rows (n,) in columns (n, m) of their own, an array or a matrix (n, m) as X is one."""
+    if isinstance(X, np.ndarray):
+        return X[rows[:, None], columns]
+    by_row = X.tocsr()
+    return hstack([csc_matrix(by_row[rows, column].reshape(-1, 1)) for column in columns.T], format="csc")
 
 
 class IsolationForest(OutlierMixin, RandomTrees):
@@ -214,7 +223,7 @@ class IsolationForest(OutlierMixin, RandomTrees):
         return self.max_samples_ * int(rows.X.shape[1]) * self.n_estimators
 
     def _rows(
-        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion
+        self, X: NDArray[Any], labels: NDArray[Any], weight: NDArray[np.float64] | None, criterion: Criterion, seed: int
     ) -> Rows:
         """Rows are always drawn, by their weights."""
         return self._drawn(X, labels, weight, criterion)
@@ -241,24 +250,31 @@ class IsolationForest(OutlierMixin, RandomTrees):
         return lambda trees: self._grown_together(ready, watch, trees)
 
     def _together(self, ready: Prepared) -> int:
-        """As many trees as stay exact together; trees of other columns alone."""
-        return max(1, EXACT_ROWS // self.max_samples_) if self.max_features_ == self.schema_.n_features else 1
+        """As many trees as stay exact together; trees of other columns alone, where some hold categories."""
+        alike = self.max_features_ == self.schema_.n_features or not self.schema_.kinds.any()
+        return max(1, EXACT_ROWS // self.max_samples_) if alike else 1
 
     def _grown_together(self, ready: Prepared, watch: Watch | None, trees: range) -> Forest:
-        """Trees of the same columns, on the rows that one of them has drawn."""
-        rows, backend, columns = ready.rows, ready.backend, self.estimators_features_[trees[0]]
+        """Trees on the rows that one of them has drawn, or with rows of its own for each where columns differ."""
+        rows, backend, columns = ready.rows, ready.backend, np.stack([self.estimators_features_[t] for t in trees])
         draws = ready.recipe.sampler.draws
-        bags = [Bags(1, t, self.seed_, draws).drawn(0) for t in trees]
+        bags = np.concatenate([Bags(1, t, self.seed_, draws).drawn(0) for t in trees])
         ptr = np.arange(len(trees) + 1) * self.max_samples_
-        own, places = np.unique(np.concatenate(bags), return_inverse=True)
+        own, places = np.unique(bags, return_inverse=True)
+        X = rows.X[own]
+        if columns.shape[1] < X.shape[1]:
+            tree = np.repeat(np.arange(len(trees)), self.max_samples_)
+            each, places = np.unique(tree * own.size + places, return_inverse=True)
+            own, X = own[each % own.size], picked(X, each % own.size, columns[each // own.size])
         sampler = replace(ready.recipe.sampler, first=trees[0], n_trees=len(trees), draws=Listed(places, ptr))
-        table = Rows(rows.X[own][:, columns], rows.target.take(own), own.size, rows.total_weight)
-        schema = Schema(tuple(self.schema_.features[f] for f in columns))
+        table = Rows(X, rows.target.take(own), own.size, rows.total_weight)
+        schema = Schema(tuple(self.schema_.features[f] for f in columns[0]))
         codes = backend.encode(table.X, self._edges(backend, table, schema))
         recipe = replace(ready.recipe, sampler=sampler)
         forest = grow(backend, codes, table.target, recipe, self.seed_, watch)
-        named = np.append(columns, -1).astype(np.int32)  # the feature of a leaf is -1
-        return replace(forest, feature=named[forest.feature])
+        of_tree = np.repeat(np.arange(len(trees)), np.diff(forest.roots, append=forest.n_nodes))
+        named = np.column_stack([columns, np.full(len(trees), -1)]).astype(np.int32)  # the feature of a leaf is -1
+        return replace(forest, feature=named[of_tree, forest.feature])
 
     def _tree(self, t: int) -> Any:
         """A tree of some columns numbers its features among them, as scikit-learn's does."""

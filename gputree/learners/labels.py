@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
 from gputree.backends.arrays import to_host
+from gputree.core.checks import readable
 from gputree.learners.frames import is_gone
 
 
@@ -44,7 +45,9 @@ def as_columns(y: Any, n_rows: int) -> list[NDArray[Any]]:
 
 def checked_array(y: Any) -> NDArray[Any]:
     """One array of labels as scikit-learn checks it, (n, outputs)."""
-    array: NDArray[Any] = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+    array: NDArray[Any]
+    with readable("y", "an array or a list of a value, or values, for each row"):
+        array = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
     if array.dtype.kind in "US" and not hasattr(y, "dtype") and not hasattr(y, "__array__"):
         odd = next((v for v in np.array(y, object).ravel() if not isinstance(v, str | bytes)), None)
         if odd is not None:

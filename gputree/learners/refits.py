@@ -126,7 +126,6 @@ class Joint:
     labels: NDArray[Any]
     ready: Prepared
     cuts: tuple[Cuts, ...]
-    seed: int
 
     @classmethod
     def of(cls, model: Any, X: Any, y: Any, subsets: Sequence[Subset]) -> Joint | None:
@@ -168,7 +167,7 @@ class Joint:
             cuts = model._edges(backend, rows, model.schema_)
         except (ValueError, DeviceError):
             return None
-        return cls(model, labels, Prepared(backend, recipe, rows), cuts, model._seed())
+        return cls(model, labels, Prepared(backend, recipe, rows, model._seed()), cuts)
 
     def same_categories(self) -> bool:
         """Whether categories that a subset lacks make no difference: unknown ones are no error, none are drawn."""
@@ -215,7 +214,7 @@ class Joint:
         listed = Listed(np.concatenate(subsets).astype(np.int64), np.cumsum([0, *map(len, subsets)]), alike=True)
         recipe = self.recipe(replace(ready.rows, target=target, n_rows=subsets[0].size, total_weight=subsets[0].size))
         recipe = replace(recipe, sampler=replace(recipe.sampler, n_trees=len(subsets), draws=listed))
-        return grow(ready.backend, codes, target, recipe, self.seed)
+        return grow(ready.backend, codes, target, recipe, ready.seed)
 
     def pruned(self, tree: Forest, target: Target, alphas: Sequence[float]) -> Iterator[Any]:
         """Fitted models of one tree, cut back by each of some alphas."""

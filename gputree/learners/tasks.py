@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from gputree.backends.arrays import in_kind, on_device, to_host
+from gputree.core.checks import at_least_nothing, readable
 from gputree.core.criteria import Criterion
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.base import BaseTree
@@ -27,7 +28,9 @@ def checked_weight(weight: Any, X: NDArray[Any]) -> NDArray[np.float64] | None:
     """Weights f8 (n,): finite, not negative, not all 0."""
     if weight is None:
         return None
-    array: NDArray[np.float64] = _check_sample_weight(to_host(weight), X, dtype=np.float64)
+    array: NDArray[np.float64]
+    with readable("sample_weight", "a finite number of 0 or more for each row"):
+        array = _check_sample_weight(to_host(weight), X, dtype=np.float64)
     if not np.isfinite(array).all():
         raise ValueError("sample_weight holds NaN or infinity; weights must be finite numbers, 0 or more")
     if (array < 0).any():
@@ -35,6 +38,22 @@ def checked_weight(weight: Any, X: NDArray[Any]) -> NDArray[np.float64] | None:
     if not array.any():
         raise ValueError("sample_weight is 0 for every row; at least one weight must be positive")
     return array
+
+
+def check_class_weight(given: Any, n_outputs: int) -> None:
+    """Refuse weights of classes that are no numbers of 0 or more, in a dict for each output."""
+    if isinstance(given, str):
+        return
+    each = given if isinstance(given, list) else [given]
+    if (
+        isinstance(given, list) != (n_outputs > 1)
+        or len(each) != n_outputs
+        or not all(isinstance(d, dict) for d in each)
+    ):
+        wanted = f"a list of {n_outputs} dicts, one for each output" if n_outputs > 1 else "a dict of weights by class"
+        raise ValueError(f"class_weight={given!r} must be {wanted}, or 'balanced'")
+    for label, weight in (item for own in each for item in own.items()):
+        at_least_nothing(f"class_weight[{label!r}]", weight)
 
 
 def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
@@ -88,9 +107,16 @@ class ClassifierTask(ClassifierMixin):
         given = checked_weight(weight, labels)
         if self.class_weight is None:
             return given
+        check_class_weight(self.class_weight, labels.shape[1])
         names = [c[column] for c, column in zip(self._class_lists(), labels.T, strict=True)]
         by_class = compute_sample_weight(self.class_weight, side_by_side(names) if len(names) > 1 else names[0])
-        return checked_weight(by_class if given is None else given * by_class, labels)
+        total: NDArray[np.float64] = by_class if given is None else given * by_class
+        if not (np.isfinite(total).all() and total.any()):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} makes the weights of all rows 0, or some of them infinite: give a "
+                "class that has rows a weight above 0, and smaller numbers"
+            )
+        return total
 
     def _class_lists(self) -> list[NDArray[Any]]:
         """Classes of every output."""

@@ -125,8 +125,11 @@ def check_parameters(names: tuple[str, ...], given: Parameters, verbose: bool) -
             errors.append(str(error))
         else:
             return
-    same = len({error.replace(name, "") for error, name in zip(errors, names, strict=True)}) == 1
-    raise InputError(errors[0] if same else f"{errors[0]} (for a target of numbers: {errors[1]})")
+    if len(names) == 1:
+        raise InputError(errors[0])
+    shared = {error.replace(name, called(name)) for error, name in zip(errors, names, strict=True)}
+    both = f"{errors[0]} (for a target of numbers: {errors[1]})"
+    raise InputError(shared.pop() if len(shared) == 1 else both)  # the target is not read yet: no class is meant
 
 
 def check_weights(name: str, column: str | None) -> None:

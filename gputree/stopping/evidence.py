@@ -147,6 +147,8 @@ class CrossValidated(Rule):
     def begin(self, fit: Fit) -> Check:
         """Draw the folds."""
         n = fit.target.n_rows
+        if self.cv > n:
+            raise ValueError(f"cv={self.cv} folds need as many rows, and the fit has {n}; give a smaller number")
         hashes = draw(np.array([fit.seed], np.uint64), Stream.FOLD, np.arange(n, dtype=np.uint64))
         fold = np.argsort(np.argsort(hashes, kind="stable")) % self.cv
         walkers, labels, units = Walkers(fit.X), fit.labels(), fit.units()

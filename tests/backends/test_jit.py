@@ -642,6 +642,15 @@ def test_a_fit_is_compiled_by_its_size(monkeypatch: pytest.MonkeyPatch, device: 
     assert gputree.DecisionTreeClassifier(device=device).fit(X, y).fit_info_.backend == "jit"
 
 
+@pytest.mark.parametrize(("n_classes", "compiled"), [(2, False), (10, False), (1000, True)])
+def test_many_classes_are_work(monkeypatch: pytest.MonkeyPatch, n_classes: int, compiled: bool) -> None:
+    """2,000 rows of 20 columns and 1,000 classes take NumPy half a minute."""
+    work: list[int] = []
+    monkeypatch.setattr(gputree.learners.grower, "choose", lambda device, cells, *_: work.append(cells) or Oracle())
+    gputree.DecisionTreeClassifier().fit(np.zeros((2000, 20)), np.arange(2000) % n_classes)
+    assert (work[0] >= JIT_CELLS) == compiled
+
+
 @pytest.mark.parametrize(
     ("n_jobs", "limit", "expected"),
     [

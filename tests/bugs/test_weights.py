@@ -229,6 +229,25 @@ def test_W08_class_weights_that_name_no_class_are_refused(weights: Any) -> None:
         Classifier(class_weight=weights).fit(EIGHT, STEP)
 
 
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({0: -1, 1: 1}, r"class_weight\[0\]=-1 must be a number of at least 0"),
+        ({0: 1, 1: np.nan}, r"class_weight\[1\]=nan must be"),
+        ({0: "a", 1: 1}, r"class_weight\[0\]='a' must be"),
+        ({0: 0, 1: 0}, "class_weight={0: 0, 1: 0} makes the weights of all rows 0"),
+        ([1, 2], r"class_weight=\[1, 2\] must be a dict"),
+    ],
+)
+@pytest.mark.parametrize("cls", [Classifier, gputree.RandomForestClassifier])
+def test_W08_class_weights_that_are_none_are_told_as_such(cls: Any, weights: Any, message: str) -> None:
+    """And not as weights of the rows, which nobody gave."""
+    with pytest.raises(ValueError, match=message):
+        cls(class_weight=weights).fit(EIGHT, STEP)
+    with pytest.raises(ValueError, match="must be a list of 2 dicts, one for each output"):
+        cls(class_weight=weights).fit(EIGHT, np.c_[STEP, STEP])
+
+
 @pytest.mark.parametrize("counts", [(3, 7), (3, 7, 11), (1, 2, 3, 5, 7), (13, 17, 19, 23), (97, 101)])
 @pytest.mark.parametrize("order", [1, -1])
 def test_U25_balanced_classes_in_one_leaf_are_tied_and_the_first_is_told(counts: tuple[int, ...], order: int) -> None:

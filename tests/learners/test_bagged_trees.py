@@ -18,6 +18,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import gputree
+import gputree.learners.bagged_trees
 import gputree.learners.forest
 from gputree import (
     BaggingTreeClassifier,
@@ -367,6 +368,29 @@ def test_what_is_no_tree() -> None:
         BaggingTreeRegressor(C45Classifier()).fit(X, y)
     with pytest.raises(ValueError, match="confidence"):
         BaggingTreeClassifier(C45Classifier(confidence=2.0)).fit(X, y)
+
+
+@pytest.mark.parametrize("limit", ["min_samples_leaf", "min_samples_split"])
+def test_shares_of_rows_are_of_the_table(limit: str) -> None:
+    """As in scikit-learn, and not of the rows that a bag has drawn."""
+    X, y = load_iris(return_X_y=True)
+    share, count = (BaggingTreeClassifier(DecisionTreeClassifier(**{limit: size}), 3).fit(X, y) for size in (0.1, 15))
+    assert share.fingerprint() == count.fingerprint()
+    forest = gputree.RandomForestClassifier(3, max_features=None, **{limit: 0.1}).fit(X, y)
+    assert forest.fingerprint() == count.fingerprint()
+
+
+def test_the_tree_that_is_given_is_read_and_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the same after a fit, which makes no clones of it."""
+    tree = C45Classifier(min_weight=3.0)
+    model = BaggingTreeClassifier(tree, 2, device="numpy", random_state=5)
+    monkeypatch.setattr(gputree.learners.bagged_trees, "clone", None)
+    X, y = load_iris(return_X_y=True)
+    assert model.fit(X, y).predict(X).shape == y.shape
+    assert model.estimator is tree
+    assert vars(tree) == vars(C45Classifier(min_weight=3.0))
+    monkeypatch.undo()
+    assert model.estimator_ is not tree
 
 
 def test_nested_parameters() -> None:

@@ -183,7 +183,8 @@ def test_draws_of_classes_continue() -> None:
         ({"few": 1, "more": 2, "rest": 3}, "max_samples names 'rest'; the classes of y are 'few', 'more', 'most'"),
         ({"few": 1, "more": 2}, "max_samples has no number for class 'most'; give 0"),
         ([1, 2], "max_samples has 2 numbers, and y has 3 classes"),
-        ([1, 2, -3], "max_samples=-3 for class 'most' must be a whole number of draws, 0 or more"),
+        (np.array(5), "max_samples has 1 numbers, and y has 3 classes"),
+        ([1, 2, -3], "max_samples=-3 for class 'most' must be a whole number of draws, from 0 to"),
         ([1, 0.5, 3], "max_samples=0.5 for class 'more' must be a whole number"),
         ([1, True, 3], "max_samples=True for class 'more' must be a whole number"),
         ([0, 0, 0], "max_samples is 0 for every class"),
@@ -192,6 +193,14 @@ def test_draws_of_classes_continue() -> None:
 def test_draws_of_classes_that_cannot_be(max_samples: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         gputree.RandomForestClassifier(2, max_samples=max_samples).fit(*rare())
+
+
+@pytest.mark.parametrize("max_samples", [10**30, 1e30, {"few": 10**30, "more": 1, "most": 1}])
+def test_more_draws_than_rows_can_be_numbered(max_samples: Any) -> None:
+    with pytest.raises(ValueError, match=r"max_samples=.*4,294,967,295"):
+        gputree.RandomForestClassifier(2, max_samples=max_samples).fit(*rare())
+    with pytest.raises(ValueError, match="n_estimators"):
+        gputree.RandomForestClassifier(10**12).fit(*rare())
 
 
 def test_draws_of_classes_that_contradict() -> None:

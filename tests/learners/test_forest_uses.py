@@ -157,6 +157,8 @@ def test_intervals_cover_what_they_say() -> None:
 def test_quantiles_that_cannot_be() -> None:
     X, y = load_diabetes(return_X_y=True)
     model = gputree.RandomForestRegressor(3).fit(X, y)
+    with pytest.raises(ValueError, match=r"quantiles cannot be read .*give numbers in 0"):
+        model.predict_quantiles(X, "a", X_train=X, y_train=y)
     with pytest.raises(ValueError, match=r"quantiles=\[5\] must lie in 0 \.\. 1"):
         model.predict_quantiles(X, [5], X_train=X, y_train=y)
     several = gputree.RandomForestRegressor(3).fit(X, np.column_stack([y, y]))

@@ -294,6 +294,8 @@ def test_trees_are_a_sequence() -> None:
     assert isinstance(model.estimators_[0], gputree.ExtraTreeClassifier)
     with pytest.raises(IndexError, match="tree 6 does not exist; there are 6"):
         model.estimators_[6]
+    with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
+        model.estimators_["6"]
     assert gputree.export_text(model.estimators_[0])
     sums = sum(t.predict_proba(X) for t in model.estimators_)
     np.testing.assert_allclose(model.predict_proba(X), sums / 6, rtol=0, atol=1e-15)
@@ -372,6 +374,8 @@ def test_out_of_bag_votes_and_own_scores() -> None:
     expected = plain_estimate(model, X, lambda tree: np.eye(3)[tree.predict(X)])
     np.testing.assert_allclose(model.oob_decision_function_, expected, rtol=1e-12)
     assert model.oob_score_ == (expected.argmax(axis=1) != y).sum()
+    yes = gputree.RandomForestClassifier(30, oob_score=np.True_).fit(X, y)
+    assert yes.oob_score_ == gputree.RandomForestClassifier(30, oob_score=True).fit(X, y).oob_score_
 
 
 def test_out_of_bag_scores_of_several_outputs() -> None:

@@ -396,6 +396,8 @@ def test_a_class_for_what_no_row_taught() -> None:
     assert model.score(ODD, ["y", "y", "y", "z"]) == 1.0
     with pytest.raises(ValueError, match="literal_empty='w' is no class of y, whose classes are 'x', 'y', 'z'"):
         ID3Classifier(literal_empty="w").fit(X, y)
+    with pytest.raises(ValueError, match="is no class of y"):
+        ID3Classifier(literal_empty=np.array(["x", "y"])).fit(X, y)
 
 
 @pytest.mark.parametrize("variant", ["dtl", "learn-dt"])

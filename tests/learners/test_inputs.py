@@ -315,6 +315,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "lists in cells": (lambda: [[[1, 2]], [[3, 4]]], "dim 3"),
     "one dimension": (lambda: [1.0, 2.0], "Expected 2D array, got 1D array"),
     "one dimension of text": (lambda: ["a", "b"], r"Expected 2D array, got 1D|could not convert"),
+    "text": (lambda: "abc", "X cannot be read .*give a frame, an array"),
+    "a dictionary": (lambda: {"a": [1, 2]}, "X cannot be read .*not 'dict'.*a list of rows"),
+    "a generator": (lambda: (row for row in [[1], [2]]), "X cannot be read .*not 'generator'"),
     "a number": (lambda: 3.0, "Expected 2D array, got scalar"),
     "nothing": (lambda: None, "Expected 2D array"),
     "an empty list": (lambda: [], "Expected 2D array"),
@@ -352,3 +355,25 @@ def test_a_column_is_no_table() -> None:
     """A Series is refused with the remedy, as a list of numbers is."""
     with pytest.raises((TypeError, ValueError), match=r"Series.*to_frame|one column|2D"):
         DecisionTreeClassifier().fit(pd.Series([1.0, 2.0]), [0, 1])
+
+
+@pytest.mark.parametrize("odd", [5, "ab", {"a": 1}, len, [[1], [1, 2]]])
+def test_what_are_no_labels_and_no_weights(odd: Any) -> None:
+    """The message names the argument, and not only what NumPy makes of it."""
+    for cls in LEARNERS:
+        with pytest.raises((ValueError, TypeError), match=r"y cannot be read .*give an array or a list"):
+            cls().fit([[1], [2]], odd)
+        if not isinstance(odd, int):
+            with pytest.raises((ValueError, TypeError), match=r"sample_weight cannot be read .*give a finite number"):
+                cls().fit([[1], [2]], [0, 1], odd)
+
+
+def test_text_among_weights() -> None:
+    with pytest.raises(ValueError, match=r"sample_weight cannot be read \(could not convert string to float: 'a'\)"):
+        DecisionTreeClassifier().fit([[1], [2]], [0, 1], ["a", "b"])
+
+
+@pytest.mark.parametrize("odd", [np.array(["gini"]), np.array([1, 2]), pd.Series(["gini", "gini"]), ["gini"], None])
+def test_a_criterion_is_a_word(odd: Any) -> None:
+    with pytest.raises(ValueError, match=r"criterion=(.|\n)* must be one of 'gini', 'entropy'"):
+        DecisionTreeClassifier(criterion=odd).fit([[1], [2]], [0, 1])

@@ -192,7 +192,12 @@ def test_columns_of_trees() -> None:
 
 SETTINGS = pytest.mark.parametrize(
     "parameters",
-    [{}, {"max_samples": 50, "max_features": 2}, {"bootstrap": True, "max_samples": 100}],
+    [
+        {},
+        {"max_samples": 50, "max_features": 2},
+        {"bootstrap": True, "max_samples": 100},
+        {"bootstrap": True, "max_features": 0.5},
+    ],
     ids=str,
 )
 
@@ -213,6 +218,21 @@ def test_a_forest_is_its_trees(parameters: dict[str, Any], monkeypatch: pytest.M
     assert clone(model).set_params(random_state=6).fit(X).fingerprint() != at_once.fingerprint()
     again = pickle.loads(pickle.dumps(at_once))
     np.testing.assert_array_equal(again.score_samples(X), at_once.score_samples(X))
+
+
+@SETTINGS
+def test_a_sparse_table_gives_the_same_trees(parameters: dict[str, Any]) -> None:
+    X, model = np.nan_to_num(table(), nan=0.0), IsolationForest(n_estimators=5, **parameters)
+    assert clone(model).fit(csr_matrix(X)).fingerprint() == model.fit(X).fingerprint()
+
+
+def test_trees_of_drawn_columns_of_categories() -> None:
+    X = table().astype(object)
+    X[:, 1] = np.where(np.arange(400) % 3, "a", "b")
+    model = IsolationForest(n_estimators=6, max_features=2).fit(X)
+    leaves = model.apply(X)
+    for t, (tree, columns) in enumerate(zip(model.estimators_, model.estimators_features_, strict=True)):
+        np.testing.assert_array_equal(tree.apply(X[:, columns]), leaves[:, t])
 
 
 @SETTINGS

@@ -15,6 +15,8 @@ import sklearn.tree
 from numpy.typing import NDArray
 
 import gputree
+from gputree.pruning import CostComplexity, ReducedError
+from gputree.stopping import MaxDepth
 from tests.compare import cut_of, nodes_with_rows, walk
 
 CLASSIFIERS = ["DecisionTreeClassifier", "ExtraTreeClassifier"]
@@ -39,6 +41,11 @@ def table(name: str) -> Table:
     if name in REGRESSORS:
         return Table(X, y)
     return Table(X, (y > np.quantile(y, 2 / 3)).astype(int))
+
+
+@cache
+def iris() -> Table:
+    return Table(*sklearn.datasets.load_iris(return_X_y=True))
 
 
 def criterion_of(name: str) -> str:
@@ -314,6 +321,50 @@ def test_random_state(name: str) -> None:
         fit(gputree, name, data, splitter="random", random_state=None),
         fit(gputree, name, data, splitter="random", random_state=0),
     )
+
+
+def tree(seed: Any, **settings: Any) -> Any:
+    return gputree.ExtraTreeClassifier(random_state=seed, **settings)
+
+
+def forest(seed: Any, **settings: Any) -> Any:
+    return gputree.RandomForestClassifier(2, random_state=seed, **settings)
+
+
+def bag(seed: Any, **settings: Any) -> Any:
+    return gputree.BaggingTreeClassifier(gputree.ExtraTreeClassifier(**settings), 2, random_state=seed)
+
+
+IDLE = {"stopping": MaxDepth(99)}, {"pruning": CostComplexity(0.0)}
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "same"),
+    [
+        *((tree, idle, {}) for idle in ({}, *IDLE)),
+        (tree, {"pruning": ReducedError()}, {"pruning": ReducedError()}),
+        *((forest, idle, {}) for idle in IDLE),
+        *((bag, idle, {}) for idle in IDLE),
+    ],
+)
+def test_a_random_state_gives_one_seed_a_fit(
+    make: Callable[..., Any], settings: dict[str, Any], same: dict[str, Any]
+) -> None:
+    """Whatever is drawn by it; the next fit has the next one, as in scikit-learn."""
+    seeds = np.random.RandomState(3)
+    drawn = make(np.random.RandomState(3), **settings)
+    for _fit in range(2):
+        known = make(int(seeds.randint(np.iinfo(np.int32).max)), **same)
+        assert drawn.fit(*iris()).fingerprint() == known.fit(*iris()).fingerprint()
+
+
+@pytest.mark.parametrize("device", ["numpy", "jit"])
+@pytest.mark.parametrize("limit", ["max_depth", "max_leaf_nodes", "max_features"])
+def test_a_limit_beyond_64_bits_is_none(limit: str, device: str) -> None:
+    if device == "jit":
+        pytest.importorskip("numba")
+    model = gputree.DecisionTreeClassifier(device=device, **{limit: 10**30}).fit(*iris())
+    assert model.fingerprint() == gputree.DecisionTreeClassifier().fit(*iris()).fingerprint()
 
 
 def test_categories_are_refused_where_they_have_no_meaning() -> None:

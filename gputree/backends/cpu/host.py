@@ -25,6 +25,7 @@ from gputree.core.schema import BYTE_CODES, Kind
 from gputree.core.splits import Candidates, GroupRule, Growth, Limits, Missing, Scan, Search, Slots, Splits
 from gputree.core.target import Layout
 
+MOST = int(np.iinfo(np.int64).max)
 LISTED = 8  # channels from which rows are listed, where cells of tables would be so many times as many
 PIECES = 64  # of the segments whose categories are merged
 WALKS: dict[int, tuple[tuple[Any, ...], NDArray[np.int32], NDArray[np.float64]]] = {}
@@ -103,12 +104,12 @@ def rules_of(growth: Growth, layout: Layout) -> tuple[Any, ...]:
         monotone,
         limits.min_rows,
         limits.min_weight,
-        limits.max_branches or 0,
+        min(limits.max_branches or 0, MOST),
         limits.missing_alone,
         limits.least_met,
         by_mean,
         turn,
-        np.iinfo(np.int64).max if stop.max_depth is None else stop.max_depth,
+        MOST if stop.max_depth is None else min(stop.max_depth, MOST),
         stop.min_rows,
         float(stop.min_gain),
         float(stop.above),
