@@ -52,6 +52,12 @@ EXPECTED: dict[str, tuple[list[str], Any]] = {
     "c45-rules": (["--tree", "cart"], C45Rules(DecisionTreeClassifier(categorical_split="multiway"))),
 }
 
+UNPRUNED = {
+    "c45-rules": "a C45Rules is no tree or forest",
+    "random-trees-embedding": "RandomTreesEmbedding learns no y",
+    "isolation-forest": "IsolationForest learns no y",
+}
+
 
 @pytest.fixture(autouse=True)
 def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +129,7 @@ def test_a_learner_fits_shows_and_predicts(family: str, capsys: pytest.CaptureFi
         assert "which has no target to be measured by" in fails(capsys, "evaluate", "m", "t.csv")
 
 
-@pytest.mark.parametrize("family", [name for name in EXPECTED if name != "c45-rules"])
+@pytest.mark.parametrize("family", [name for name in EXPECTED if name not in UNPRUNED])
 def test_a_model_is_pruned(family: str, capsys: pytest.CaptureFixture[str]) -> None:
     table(whole=family == "id3")
     columns = ["--target", "y"] if is_classifier(EXPECTED[family][1]) else ["--exclude", "y"]
@@ -132,10 +138,12 @@ def test_a_model_is_pruned(family: str, capsys: pytest.CaptureFixture[str]) -> N
     assert gputree.load("small").forest_.n_nodes <= gputree.load("m").forest_.n_nodes
 
 
-def test_rules_are_no_tree_to_prune(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("family", UNPRUNED)
+def test_what_no_rule_prunes_is_refused(family: str, capsys: pytest.CaptureFixture[str]) -> None:
     table()
-    run(capsys, "fit", "t.csv", "--target", "y", "--learner", "c45-rules", "-o", "m")
-    assert "a C45Rules is no tree or forest" in fails(capsys, "prune", "m", "--rule", "collapse")
+    columns = ["--target", "y"] if family == "c45-rules" else ["--exclude", "y"]
+    run(capsys, "fit", "t.csv", "--learner", family, *columns, "-o", "m")
+    assert UNPRUNED[family] in fails(capsys, "prune", "m", "--rule", "cost-complexity:alpha=0.02")
 
 
 @pytest.mark.parametrize(

@@ -135,8 +135,8 @@ class Style:
 
     def number(self, value: float, largest: float = np.inf) -> str:
         """A number with its decimals; where the largest of its kind would be 0 with these, as many digits and one."""
-        text = f"{value:.{self.decimals}f}"
-        return f"{value:.{self.decimals + 1}g}" if 0 < largest < 0.5 / 10.0**self.decimals else text
+        nothing = largest > 0 and float(f"{largest:.{self.decimals}f}") == 0
+        return f"{value:.{self.decimals + 1}g}" if nothing else f"{value:.{self.decimals}f}"
 
 
 def tree_text(model: Any, feature_names: Any, class_names: Any, style: Style) -> str:

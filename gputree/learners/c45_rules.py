@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,6 +27,7 @@ from gputree.engine.rules_from_paths import Method, Path, ordered_rules, publish
 from gputree.learners.c45 import C45Classifier
 from gputree.learners.inputs import read_predict
 from gputree.learners.labels import as_columns, numbers_of
+from gputree.learners.parameters import seed_of
 from gputree.learners.rule_set import RuleSet
 from gputree.learners.tasks import ClassifierTree
 
@@ -194,10 +195,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         simplifier: Simplifier = Pessimistic(self.confidence, self.alpha if self.simplify == "fisher" else None)
         if self.simplify == "chi2":
             simplifier = ChiSquare(self.alpha)
-        seed = self.random_state or 0
-        if not isinstance(seed, Integral):
-            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
-        return Method(simplifier, self.confidence, self.simplify != "chi2", int(seed))
+        return Method(simplifier, self.confidence, self.simplify != "chi2", seed_of(self.random_state))
 
     def fingerprint(self) -> str:
         """SHA-256 of the fitted arrays of the tree, and of the rules and what decides between them, as hex."""

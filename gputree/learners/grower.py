@@ -9,13 +9,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends import choose, choose_or_cpu, wanted_device
@@ -45,6 +43,7 @@ from gputree.learners.parameters import (
     count_features,
     fraction_of_rows,
     monotone_signs,
+    seed_of,
     with_parameters_of_rules,
 )
 from gputree.learners.progress import FitInfo, say
@@ -300,12 +299,8 @@ class Grower(BaseEstimator):
         """Free numbers that a leaf holds: a mean an output, or the classes but one."""
 
     def _seed(self) -> int:
-        """One integer from ``random_state``; None means 0."""
-        if self.random_state is None:
-            return 0
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        """The seed of a fit."""
+        return seed_of(self.random_state)
 
     def _keep(self, forest: Forest, target: Target) -> None:
         """Store what a fitted model is made of."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, InvalidParameterError, RealNotInt, StrOptions
 
 from gputree.core.checks import brief
@@ -55,6 +56,13 @@ TREE_CONSTRAINTS: dict[str, Any] = {
 def fraction_of_rows(size: Any, n_rows: int, least: int) -> int:
     """A count of rows from a count or a share."""
     return int(size) if isinstance(size, Integral) else max(least, int(np.ceil(size * n_rows)))
+
+
+def seed_of(random_state: Any) -> int:
+    """One integer from ``random_state``, which a RandomState draws; None means 0."""
+    if random_state is None or isinstance(random_state, Integral):
+        return int(random_state or 0)
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def count_features(wanted: Any, n_features: int) -> int:

@@ -407,6 +407,7 @@ TABLE: dict[str, tuple[At, ...] | Reason] = {
             WEIGHTS,
             "test_W08_class_weights_equal_explicit_weights",
             "test_W08_leaves_carry_the_class_weight",
+            "test_W08_class_weights_that_are_none_are_told_as_such",
             "test_W08_balanced_gives_every_class_the_same_weight",
             "test_W08_every_output_has_class_weights_of_its_own",
             "test_W08_class_weights_that_name_no_class_are_refused",

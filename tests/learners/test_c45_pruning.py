@@ -162,7 +162,7 @@ def test_rows_kept_back_prune() -> None:
     same = C45Classifier(pruning=ReducedError(), random_state=0).fit(X, y)
     assert same.fingerprint() == model.fingerprint()
     assert C45Classifier(pruning="reduced_error", random_state=1).fit(X, y).fingerprint() != model.fingerprint()
-    with pytest.raises(ValueError, match="of 2 that is none"):
+    with pytest.raises(ValueError, match="of 2 rows that is none"):
         C45Classifier(pruning="reduced_error").fit([[0.0], [1.0], [2.0]], [0, 0, 1])
 
 
