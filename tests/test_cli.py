@@ -568,7 +568,12 @@ def test_a_reader_that_has_seen_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    "argv", ["fit t.csv --target kind -o new", "prune model --rule collapse -o new", "fit t.csv --target width -o new"]
+    "argv",
+    [
+        "fit t.csv --target kind --verbose -o new",
+        "prune model --rule collapse -o new",
+        "fit t.csv --target width -o new",
+    ],
 )
 def test_a_file_is_written_though_nobody_reads_the_report(argv: str, run: Run) -> None:
     """Neither the report nor the warnings."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from gputree.engine.grow import Progress, Watch
@@ -31,8 +32,9 @@ class FitInfo:
 
 
 def say(text: str) -> None:
-    """Print a line about what takes its time."""
-    print(f"[gputree] {text}", file=sys.stderr)
+    """Print a line about what takes its time; a fit goes on where nobody reads it."""
+    with suppress(BrokenPipeError):
+        print(f"[gputree] {text}", file=sys.stderr)
 
 
 def reporter(begin: float, trees: int | None = None) -> Watch:
@@ -43,9 +45,9 @@ def reporter(begin: float, trees: int | None = None) -> Watch:
         now = time.perf_counter()
         rate = progress.open_rows / max(now - last[0], 1e-9)
         last[0] = now
-        line = f"[gputree] {now - begin:7.1f} s  {progress.nodes:>9,} nodes  {progress.open_nodes:>9,} open"
+        line = f"{now - begin:7.1f} s  {progress.nodes:>9,} nodes  {progress.open_nodes:>9,} open"
         if trees is not None:
             line += f"  trees {progress.first_tree + 1} to {progress.first_tree + progress.n_trees} of {trees}"
-        print(f"{line}  {rate:>13,.0f} rows/s", file=sys.stderr)
+        say(f"{line}  {rate:>13,.0f} rows/s")
 
     return watch
