@@ -246,6 +246,7 @@ class C45Classifier(ClassifierTree):
 
         Such are categories that were not declared, once pruning puts a test in the place of one above.
         """
+        countable("C4.5", rows.total_weight * rows.target.weights.unit)
         met_only = any(f.kind == Kind.CATEGORICAL and not f.declared for f in schema.features)
         if not (met_only and self.categorical_split != "binary") and not any_missing(rows.X):
             return rows
@@ -258,7 +259,6 @@ class C45Classifier(ClassifierTree):
         self.max_features_ = schema.n_features
         categorical = ONE_AGAINST_REST if self.categorical_split == "binary" else MULTIWAY
         constants, unit = CONSTANTS[self.constants], rows.target.weights.unit
-        countable("C4.5", rows.total_weight * unit)
         case = 1.0 / unit
         slack, least = constants.weight_slack * case, self.min_weight * case
         share = constants.side_share / rows.target.layout.sizes[0]

@@ -114,8 +114,10 @@ class BottomUp(Rule):
         for i, (error, n_nodes, n_leaves) in enumerate(zip(trees.error, trees.n_nodes, trees.n_leaves, strict=True)):
             tree = WholeTree(float(error), int(n_nodes), int(n_leaves), lambda i=i: trees.forest(i))  # type: ignore[misc]
             value = self.bound(tree, m)
-            if not isinstance(value, Real) or math.isnan(value):
-                raise ValueError(f"bound={self.bound!r} gave {value!r} for a tree of {n_nodes:g} nodes, and no number")
+            if not isinstance(value, Real) or math.isnan(value) or value == -math.inf:
+                raise ValueError(
+                    f"bound={self.bound!r} gave {value!r} for a tree of {n_nodes:g} nodes, and no number above -inf"
+                )
             found[i] = value
         return found
 
