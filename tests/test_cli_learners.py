@@ -99,7 +99,7 @@ def value(out: str, label: str) -> str:
     return line[len(label) :].strip()
 
 
-@pytest.mark.filterwarnings("ignore:the tree sends rows with missing values down every branch")
+@pytest.mark.filterwarnings("ignore:the tree sends rows down every branch")
 @pytest.mark.parametrize("family", EXPECTED)
 def test_a_learner_fits_shows_and_predicts(family: str, capsys: pytest.CaptureFixture[str]) -> None:
     options, model = EXPECTED[family]

@@ -48,7 +48,7 @@ def test_what_rules_cannot_say_is_a_warning_beside_them(path: Path, capsys: pyte
     assert main(["rules", str(path)]) == 0
     text, told = capsys.readouterr()
     assert len(RuleSet.from_text(text)) > 2
-    assert told.startswith("gputree: warning: the tree sends rows with missing values down every branch")
+    assert told.startswith("gputree: warning: the tree sends rows down every branch")
 
 
 def test_a_forest_has_the_rules_of_a_tree(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

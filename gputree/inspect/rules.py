@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from gputree.core.conditions import Condition, Subset, merged, paths
-from gputree.core.forest import SPREAD, Forest
+from gputree.core.forest import Forest, Test
 from gputree.core.rule_words import condition_text, conditions_text, word
 from gputree.core.rules import Rule
 from gputree.core.schema import Feature
@@ -52,7 +52,7 @@ def rules(model: Any) -> RuleSet:
     Warns
     -----
     UserWarning
-        If rows with missing values went down every branch of a test in the fit.
+        If rows of the fit went down every branch of a test, for a missing value or a category that it does not list.
 
     Examples
     --------
@@ -77,10 +77,11 @@ def rules(model: Any) -> RuleSet:
         "near a threshold rows go down both branches, which no rule says; fit with soft_thresholds=False, or read "
         "gputree.export_text(model)"
     )
-    if ((forest.missing == SPREAD) & (forest.met_missing > 0)).any():
+    counted = model.layout_.count(forest.stats.T)
+    if counted[forest.kind == Test.LEAF].sum() > counted[0]:  # rows of the fit count in several leaves
         warnings.warn(
-            "the tree sends rows with missing values down every branch, which no rule says: such rows may meet no rule "
-            "and then get the outcome of the root, not that of the tree",
+            "the tree sends rows down every branch where a value is missing or a category not listed, which no rule "
+            "says: such rows may meet no rule and then get the outcome of the root, not that of the tree",
             UserWarning,
             stacklevel=2,
         )

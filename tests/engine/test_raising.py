@@ -95,6 +95,8 @@ def test_categories_that_a_raised_test_does_not_list(split: str, seeds: tuple[in
         for a, b in zip(ours, theirs, strict=True):
             assert a.weights == pytest.approx(b.weights, rel=1e-6, abs=1e-9)
         met += spreads_unlisted(model.forest_)
+        with pytest.warns(UserWarning, match="a category not listed, which no rule"):
+            model.rules()
         save(model, tmp_path / "model.gputree")
         assert load(tmp_path / "model.gputree").fingerprint() == model.fingerprint()
     assert met == len(seeds)

@@ -334,7 +334,7 @@ def test_values_that_no_row_had() -> None:
         np.testing.assert_allclose(model.predict_proba(strange), each.mean(axis=0), rtol=0, atol=1e-15)
 
 
-@pytest.mark.filterwarnings("ignore:the tree sends rows with missing values down every branch")
+@pytest.mark.filterwarnings("ignore:the tree sends rows down every branch")
 def test_rules_and_texts_of_the_trees() -> None:
     model, X, _ = bags("c4.5")
     for tree in model.estimators_:
