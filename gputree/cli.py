@@ -200,7 +200,7 @@ def run_predict(args: argparse.Namespace) -> None:
         require_place(args.output, args.model, args.table)
     model = load_model(args.model, args.table)
     if args.proba and not is_classifier(model):
-        raise InputError(f"--proba needs a classifier, and {args.model} is a {type(model).__name__}")
+        raise InputError(f"--proba needs a classifier, and {args.model} holds {type(model).__name__}")
     X = read_table(args.table, {feature.name: feature for feature in model.schema_.features})
     names, columns = prediction_columns(model, X, args.proba)
     if not args.output:

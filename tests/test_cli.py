@@ -192,7 +192,7 @@ def test_a_regression(run: Run) -> None:
     assert "has no value in 2 rows of 344" in run.fails("evaluate", "model", table)
     assert run("predict", "model", table).splitlines()[0] == "prediction"
     run("show", "model")
-    assert "--proba needs a classifier, and model is a DecisionTreeRegressor" in run.fails(
+    assert "--proba needs a classifier, and model holds DecisionTreeRegressor" in run.fails(
         "predict", "model", table, "--proba"
     )
 

@@ -210,7 +210,7 @@ def candidates_of(model: Any, case: Case, over: Any) -> list[dict[str, Any]]:
 
 def values_of(model: Any, case: Case, name: str, values: Any, known: Mapping[str, Any]) -> Sequence[Any]:
     """The values of one parameter."""
-    if name not in known:
+    if name.split("__")[0] not in known:  # set_params tells of parameters of parameters
         raise ValueError(
             f"over names {name!r}, which {type(model).__name__} does not have; its parameters are {', '.join(known)}"
         )

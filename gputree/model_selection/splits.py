@@ -294,11 +294,13 @@ def trains_of(splitter: Any, X: Any, y: NDArray[Any]) -> Trains:
         warnings.filterwarnings("ignore", "The least populated class")  # some folds then lack a class
         trains = Trains(len(y), ((numbers(a, len(y)), numbers(b, len(y))) for a, b in pairs_of(splitter, X, y)))
     if not trains:
-        raise ValueError(f"cv={splitter} has no fold; give at least one pair of row numbers (to fit on, held out)")
+        raise ValueError(
+            f"cv={brief(splitter)} has no fold; give at least one pair of row numbers (to fit on, held out)"
+        )
     for fold, held in enumerate(trains.held):
         for rows, what in ((trains[fold], "rows to fit on"), (held, "held-out rows")):
             if not rows.size:
-                raise ValueError(f"fold {fold} of cv={splitter} has no {what}, of {len(y)} rows: give it at least one")
+                raise ValueError(f"fold {fold} of cv has no {what}, of {len(y)} rows: give it at least one")
         shared = held[:0] if trains.own[fold] is None else held[np.isin(held, trains[fold])]
         if shared.size:
             raise ValueError(

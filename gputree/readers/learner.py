@@ -45,7 +45,7 @@ def family_of(name: str) -> tuple[str, ...]:
     known = FAMILIES | {own.lower(): (own,) for own in LEARNERS}
     key = name.lower().replace("_", "-").replace(".", "")
     if key not in known:
-        near = difflib.get_close_matches(key, known, 1)
+        near = difflib.get_close_matches(key, FAMILIES, 1) or difflib.get_close_matches(key, known, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise InputError(f"--learner {name} is unknown; {hint}learners are {', '.join(FAMILIES)}")
     return known[key]

@@ -42,7 +42,7 @@ def read_rows(model: Any, args: argparse.Namespace) -> Rows:
             f"{args.model} has {model.n_outputs_} outputs; `gputree {args.run.__name__[4:]}` reads models of one"
         )
     if not (is_classifier(model) or is_regressor(model)):
-        raise InputError(f"{args.model} is a {type(model).__name__}, which has no target to be measured by")
+        raise InputError(f"{args.model} holds {type(model).__name__}, which has no target to be measured by")
     features = {feature.name: feature for feature in model.schema_.features}
     others = [args.sample_weight] if args.sample_weight else []
     target = args.target or other_column(args.table, [*features, *others])

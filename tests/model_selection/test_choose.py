@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier as TheirTree
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
 from gputree.model_selection import ErrorEstimate, Holdout, OneStandardError, estimate_error, select
 from gputree.model_selection.choose import chosen
+from gputree.pruning import ErrorBased
 
 
 def made(wrong: int, size: int | None, of: int = 100) -> ErrorEstimate:
@@ -53,6 +54,17 @@ def test_the_least_error_is_the_choice_of_a_grid_search(name: str) -> None:
     assert list(result.params) == search.cv_results_["params"]
     assert result.model.fingerprint() == DecisionTreeClassifier(**result.best_params).fit(X, y).fingerprint()
     assert result.best.size == result.model.get_n_leaves()
+
+
+def test_parameters_of_rules_are_tried() -> None:
+    """By the names that `GridSearchCV` knows; others are refused by ``set_params``."""
+    X, y = load_breast_cancer(return_X_y=True)
+    model, limits = DecisionTreeClassifier(pruning=ErrorBased(raising=False)), [0.01, 0.25]
+    result = select(model, X, y, {"pruning__cf": limits}, cv=3)
+    errors = [estimate_error(DecisionTreeClassifier(pruning=ErrorBased(cf, raising=False)), X, y, 3) for cf in limits]
+    assert [e.error for e in result.estimates] == [e.error for e in errors]
+    with pytest.raises(ValueError, match="pruning__delta is no parameter of pruning=ErrorBased"):
+        select(model, X, y, {"pruning__delta": limits}, cv=3)
 
 
 def test_the_cost_complexity_sequence() -> None:

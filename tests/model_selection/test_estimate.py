@@ -181,7 +181,7 @@ def test_groups_come_as_pairs_and_repeats_as_they_are() -> None:
         ([([0, 1], [20])], "cv names row 20, and there are 20 rows"),
         ([([0, 1], [-1])], "cv names row -1"),
         ([([0, 1], [1.5])], "cv gives rows of type float64"),
-        (Holdout(0.01), r"fold 0 of cv=Holdout\(test_size=0.01.* has no held-out rows"),
+        (Holdout(0.01), "fold 0 of cv has no held-out rows"),
     ],
     ids=str,
 )
