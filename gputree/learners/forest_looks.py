@@ -169,9 +169,11 @@ class ForestLooks:
         return proximities(mine, theirs, int(self.forest_.roots.size))
 
     def _unseen(self: Any, n: int) -> NDArray[np.bool_]:
-        """Which trees have not drawn a row, bool (n, T)."""
+        """Which trees have not drawn a row of positive weight, bool (n, T); rows of weight 0 took no part."""
         if self.bagging_ is None:
             raise ValueError("every tree has seen all rows; fit with bootstrap=True")
         if n != self.n_rows_:
             raise ValueError(f"X has {n} rows, and the fit had {self.n_rows_}: give the rows of the fit in their order")
-        return np.stack([np.bincount(rows, minlength=n) == 0 for rows in self.estimators_samples_], axis=1)
+        kept = self.bagging_.kept
+        part = np.ones(n, bool) if kept is None else np.bincount(kept, minlength=n) > 0
+        return np.stack([part & (np.bincount(rows, minlength=n) == 0) for rows in self.estimators_samples_], axis=1)

@@ -182,7 +182,7 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         return means
 
     def predict_quantiles(
-        self, X: Any, quantiles: ArrayLike = (0.05, 0.5, 0.95), *, X_train: Any, y_train: Any
+        self, X: Any, quantiles: ArrayLike = (0.05, 0.5, 0.95), *, X_train: Any, y_train: Any, sample_weight: Any = None
     ) -> NDArray[np.float64]:
         """Quantiles of y among the rows of the fit that share leaves with a row.
 
@@ -191,6 +191,8 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         X : as in `predict`
         quantiles : array-like of float (n_quantiles,), in 0 .. 1
         X_train, y_train : the rows of the fit, one output
+        sample_weight : array-like of float (n_train_rows,), optional
+            Their weights in a leaf, all 1 by default.
 
         Returns
         -------
@@ -210,9 +212,13 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         train = self._leaves(X_train)
         y = self._read_target(y_train, train.shape[0])[:, 0]
         theirs = membership(train, self.forest_.n_nodes, None)
-        sizes = np.maximum(np.asarray(theirs.sum(axis=0)).ravel(), 1.0)
+        weight = checked_weight(sample_weight, y)
+        if weight is not None:
+            theirs.data *= np.repeat(weight / weight.max(), np.diff(theirs.indptr))
+            theirs.eliminate_zeros()
+        sizes = np.asarray(theirs.sum(axis=0)).ravel()
         mine = membership(self._leaves(X), self.forest_.n_nodes, None)
-        mine.data /= sizes[mine.indices]
+        mine.data /= np.where(sizes > 0, sizes, 1.0)[mine.indices]
         step = max(1, DENSE_CELLS // max(1, train.shape[0]))
         blocks = [mine[first : first + step] @ theirs.T for first in range(0, mine.shape[0], step)]
         return np.concatenate([weighted_quantiles(block, y, shares) for block in blocks])

@@ -90,12 +90,12 @@ def proximities(
 def weighted_quantiles(
     weights: csr_matrix, y: NDArray[np.float64], quantiles: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Smallest y at which the cumulated weight reaches each share, f8 (n, Q); weights csr (n, rows), of sum 1 a row."""
+    """Smallest y at which the summed weight reaches each share, f8 (n, Q), NaN without any; weights csr (n, rows)."""
     order = np.argsort(y, kind="stable")
     ranked = weights[:, order].tocsr()
     ranked.sort_indices()
-    result = np.empty((ranked.shape[0], quantiles.size))
-    for i in range(ranked.shape[0]):
+    result = np.full((ranked.shape[0], quantiles.size), np.nan)
+    for i in np.flatnonzero(np.diff(ranked.indptr)):
         own = slice(ranked.indptr[i], ranked.indptr[i + 1])
         total = np.cumsum(ranked.data[own])
         reached = np.searchsorted(total / total[-1], quantiles * (1.0 - 2.0**-40), side="left")

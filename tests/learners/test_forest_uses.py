@@ -141,6 +141,29 @@ def test_quantiles_follow_their_definition() -> None:
         assert found[i].tolist() == expected
 
 
+def test_weights_of_quantiles() -> None:
+    """A weight of 2 is a row twice, and a row of weight 0 is none."""
+    X, y = load_diabetes(return_X_y=True)
+    weight = np.arange(len(X)) % 3
+    model = gputree.RandomForestRegressor(5, bootstrap=False, min_samples_leaf=5).fit(X, y, weight)
+    rows = np.repeat(np.arange(len(X)), weight)
+    found = model.predict_quantiles(X, X_train=X, y_train=np.where(weight == 0, 1e6, y), sample_weight=weight)
+    np.testing.assert_array_equal(found, model.predict_quantiles(X, X_train=X[rows], y_train=y[rows]))
+
+
+@pytest.mark.parametrize("name", ["unbiased_importances", "permutation_importances"])
+def test_rows_of_weight_0_have_no_part_in_importances(name: str) -> None:
+    X, y = load_diabetes(return_X_y=True)
+    weight = np.arange(len(X)) % 4 > 0
+    model = gputree.RandomForestRegressor(5).fit(X, y, weight)
+    np.testing.assert_array_equal(
+        getattr(model, name)(X, np.where(weight, y, 1e6)), getattr(model, name)(X, np.where(weight, y, -5.0))
+    )
+    near = model.proximity(X, oob=True)
+    assert np.isnan(near[~weight]).all()
+    assert not np.isnan(near[weight][:, weight]).all()
+
+
 def test_intervals_cover_what_they_say() -> None:
     """90% +- 3 of 2,000 held-out rows whose spread differs by row."""
     rng = np.random.default_rng(0)
