@@ -598,6 +598,13 @@ def test_columns_to_leave_out_before_the_table(run: Run) -> None:
     assert value(out, "table") == "2 rows, 1 feature (0 of categories)"
 
 
+def test_a_pipe_is_refused(run: Run) -> None:
+    read, to = os.pipe()
+    os.close(to)
+    assert "is a pipe, and a table is read more than once" in run.fails("fit", f"/dev/fd/{read}", "--target", "y")
+    os.close(read)
+
+
 def test_stopped_by_hand(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt

@@ -193,7 +193,7 @@ class IsolationForest(OutlierMixin, RandomTrees):
             As in `DecisionTreeClassifier.fit`.
         y : ignored
         sample_weight : array-like of shape (n_rows,), optional
-            Finite weights >= 0, not all 0: probabilities of the draws.
+            Finite weights >= 0, not all 0: probabilities of the draws. Rows of weight 0 take no part.
 
         Returns
         -------
@@ -208,7 +208,9 @@ class IsolationForest(OutlierMixin, RandomTrees):
             )
         self.offset_ = -0.5  # the score of a row whose depth is that of an average search
         if not isinstance(self.contamination, str):
-            self.offset_ = float(np.percentile(self._scores(X), 100.0 * self.contamination))
+            scores = self._scores(X)
+            kept = slice(None) if sample_weight is None else np.asarray(to_host(sample_weight)) > 0
+            self.offset_ = float(np.percentile(scores[kept], 100.0 * self.contamination))
         return self
 
     # -- growth

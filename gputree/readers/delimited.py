@@ -192,6 +192,8 @@ def opened(path: str, place: int) -> Iterator[TextIOWrapper]:
     """The text of a file from a byte on, line ends as they are; what is no CSV is said in a sentence."""
     try:
         with open(path, "rb") as file:
+            if not file.seekable():
+                raise InputError(f"{path} is a pipe, and a table is read more than once; write it to a file first")
             file.seek(place)
             yield TextIOWrapper(file, encoding="utf-8" if place else "utf-8-sig", newline="")
     except UnicodeDecodeError as error:

@@ -82,6 +82,9 @@ def test_contamination_is_a_share_of_the_rows() -> None:
     assert (model.predict(X) == -1).sum() == 40
     np.testing.assert_array_equal(clone(model).fit_predict(X), model.predict(X))
     assert IsolationForest().fit(X).offset_ == -0.5
+    weight = np.arange(len(X)) % 2
+    weighted = clone(model).fit(X, sample_weight=weight)
+    assert weighted.offset_ == np.percentile(weighted.score_samples(X[1::2]), 10)
     assert model.score_samples(X).argmin() == 0
 
 
