@@ -12,14 +12,15 @@ True
 A rule of your own says what it `Needs`, and makes of a `Fitted` tree the one that is left; `Cases` are the rows that it
 asked for. A model takes it as ``pruning=`` too.
 
+>>> from dataclasses import dataclass
+>>> from typing import ClassVar
 >>> from gputree.pruning import Needs, Rule
->>> class Few(Rule):
+>>> @dataclass(frozen=True)  # then its fields are parameters, as in pruning__rows
+... class Few(Rule):
 ...     "No node of less weight than that of some rows has a test."
 ...
-...     needs = Needs.NO_ROWS
-...
-...     def __init__(self, rows):
-...         self.rows = rows
+...     rows: float
+...     needs: ClassVar = Needs.NO_ROWS
 ...
 ...     def __call__(self, fitted, cases=None):
 ...         return fitted.forest.collapse(fitted.weight * fitted.unit < self.rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 import gputree
-from gputree.inspect.values import decode
+from gputree.inspect.values import decode, encode
 from gputree.io import load, save
+from gputree.stopping import Validation
 from tests.model_files import MODELS, Parts, labels, made, mixed, numbers, parts, same_model, write
 
 
@@ -454,6 +456,17 @@ def test_arrays_that_took_each_others_place(files: Callable[[str], Path], tmp_pa
                 write(tmp_path / "wrong", found[0], found[1] | {a: found[1][b], b: found[1][a]})
                 with pytest.raises(ValueError, match="is no model file"):
                     load(tmp_path / "wrong")
+
+
+def test_a_file_may_lack_a_field_of_a_rule_that_has_a_default() -> None:
+    """As those that were written before it was there; others are asked for."""
+    whole = encode(Validation([[1]], [1]), "stopping")
+    rule = copy.deepcopy(whole)
+    del rule["fields"]["sample_weight"]
+    assert encode(decode(rule), "stopping") == whole
+    del rule["fields"]["y"]
+    with pytest.raises(ValueError, match="are not the fields of the rule"):
+        decode(rule)
 
 
 @pytest.mark.parametrize(

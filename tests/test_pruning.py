@@ -488,6 +488,16 @@ def test_weights_that_are_no_cases_are_refused(model: Any, weight: float) -> Non
     assert np.isfinite(gputree.MDLTreeClassifier().fit(X, y, np.full(60, 1e28)).description_length_.total)
 
 
+@pytest.mark.parametrize("weight", [1e30, 1e100, 1e-320])
+@pytest.mark.parametrize("cost", ["impurity", "error"])
+def test_shares_of_errors_know_no_unit(cost: str, weight: float) -> None:
+    X, y = noisy()
+    rule = CostComplexity(0.02, cost=cost)
+    expected = prune(DecisionTreeClassifier().fit(X, y), rule).get_n_leaves()
+    assert 1 < expected < DecisionTreeClassifier().fit(X, y).get_n_leaves()
+    assert prune(DecisionTreeClassifier().fit(X, y, np.full(60, weight)), rule).get_n_leaves() == expected
+
+
 def test_j48s_limit_is_one_of_more_errors() -> None:
     with pytest.raises(ValueError, match=r"cf=0.9 must be at most 0.5 with limit='j48'"):
         ErrorBased(cf=0.9)

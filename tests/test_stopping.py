@@ -511,6 +511,14 @@ def test_a_check_gives_truth_values(found: Any, join: Any) -> None:
         grown(join(Odd()))
 
 
+@pytest.mark.parametrize("weight", [[1, 2, 3], [0.1, 0.2, 0.3]])
+def test_equal_validation_errors_end_growth_whatever_the_unit(weight: list[float]) -> None:
+    """1 + 2 wrong before and 3 after: the sums of tenths differ by their rounding."""
+    rule = Validation([[1], [1], [1]], [1, 1, 0], weight)
+    model = DecisionTreeClassifier(stopping=rule).fit([[0], [0], [0], [1], [1]], [0, 0, 0, 1, 1])
+    assert model.get_n_leaves() == 1
+
+
 def test_validation_rows_have_weights_that_are_copies() -> None:
     X, y, X_held, y_held = cancer()
     times = np.random.default_rng(0).integers(0, 4, len(y_held))

@@ -19,6 +19,17 @@ LEAST_CASES, MOST_CASES = 2.0**-800, 2.0**100  # what formulas of cases take pow
 UNREADABLE = ("float() argument", "could not convert", "setting an array element", "Input should have at least 1 dim")
 
 
+def bare(value: Any) -> Any:
+    """A NumPy number, boolean or text as one of Python; other values as they are.
+
+    Examples
+    --------
+    >>> bare(np.int64(3)), bare("a")
+    (3, 'a')
+    """
+    return value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value
+
+
 def brief(value: Any) -> str:
     """A value for a message: on one line, and short.
 

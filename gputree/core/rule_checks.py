@@ -57,8 +57,7 @@ class Names:
         """The conditions, outcome and numbers of a rule."""
         names = [condition.name for condition in rule.conditions]
         if len(set(names)) < len(names):
-            twice = next(name for i, name in enumerate(names) if name in names[:i])
-            raise ValueError(f"column {twice!r} has several conditions; join them to one")
+            raise ValueError(f"column {repeated(names)!r} has several conditions; join them to one")
         for condition in rule.conditions:
             self.check_condition(condition)
         if self.labels is not None and rule.outcome not in self.labels:
@@ -139,8 +138,13 @@ def fits(classes: Sequence[Any], dtype: str) -> bool:
 def once(what: str, values: Sequence[Any]) -> None:
     """Nothing is listed twice."""
     if len(set(values)) < len(values):
-        twice = next(value for i, value in enumerate(values) if value in values[:i])
-        raise ValueError(f"the {what} have {twice!r} twice; give each once")
+        raise ValueError(f"the {what} have {repeated(values)!r} twice; give each once")
+
+
+def repeated(values: Sequence[Any]) -> Any:
+    """The first value that stood before, of values of which one did."""
+    met: set[Any] = set()
+    return next(value for value in values if value in met or met.add(value))  # type: ignore[func-returns-value]
 
 
 def some(values: Collection[Any]) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 import gputree
+from gputree.core.checks import bare
 from gputree.core.forest import SPREAD, STAY, Forest, Test
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.inspect.words import require_tree
@@ -380,7 +381,7 @@ def feature_entry(feature: Feature) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """A value as JSON has it: what is no text, finite number or boolean becomes its text."""
-    value = value.item() if isinstance(value, np.bool_ | np.number | np.str_) else value
+    value = bare(value)
     if isinstance(value, bool | int | str):
         return value
     return value if isinstance(value, float) and math.isfinite(value) else str(value)

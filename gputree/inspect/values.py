@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,7 @@ def decode(value: Any) -> Any:
         case {"array": list(items), "dtype": str(text), **rest} if not rest:
             return exactly(decode_array(items, plain_dtype(text, SCALARS + "O")), value)
         case {"rule": str(name), "fields": dict(own), **rest} if not rest:
-            return exactly(decode_rule(name, own), value)
+            return decode_rule(name, own)
         case {"estimator": str(name), "parameters": dict(own), **rest} if not rest:
             return decode_estimator(name, own)
         case {"scalar": item, "dtype": str(text), **rest} if not rest and not isinstance(item, list):
@@ -154,9 +154,11 @@ def decode_dict(items: list[Any]) -> dict[Any, Any]:
 def decode_rule(name: str, own: dict[str, Any]) -> Any:
     """A rule of its kind and fields."""
     expect(name in RULES, f"{brief(name)} is no rule of pruning or stopping")
-    names = {f.name for f in fields(RULES[name])}
-    expect(set(own) == names, f"{brief(own)} are not the fields of the rule {name}")
-    return RULES[name](**{key: decode(item) for key, item in own.items()})
+    known = fields(RULES[name])
+    own = {f.name: encode(f.default, name) for f in known if f.default is not MISSING} | own  # newer than the file
+    expect(set(own) == {f.name for f in known}, f"{brief(own)} are not the fields of the rule {name}")
+    rule = RULES[name](**{key: decode(item) for key, item in own.items()})
+    return exactly(rule, {"rule": name, "fields": own})
 
 
 def decode_estimator(name: str, own: dict[str, Any]) -> Any:

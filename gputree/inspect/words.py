@@ -278,7 +278,7 @@ def told_apart(texts: Sequence[str], width: int | None) -> list[str]:
         times = Counter(short.values())
         found |= {text: own for text, own in short.items() if times[own] == 1}
         left -= found.keys()
-        width = None if width is None else width + 1 + width // 4
+        width = None if width is None else max(width, 0) + 1 + max(width, 0) // 4
     return [found[text] for text in texts]
 
 

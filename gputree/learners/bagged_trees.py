@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.protocol import Backend
-from gputree.core.checks import lasting
+from gputree.core.checks import bare, lasting
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
 from gputree.core.packed import Meaning
@@ -20,13 +20,14 @@ from gputree.core.target import Layout
 from gputree.engine.pruning import Rule
 from gputree.engine.recipe import Recipe
 from gputree.learners.forest import TREE_ATTRIBUTES, BaseForest, handed_down
-from gputree.learners.grower import Prepared, Rows
+from gputree.learners.grower import Grower, Prepared, Rows
 from gputree.learners.parameters import count_features
 
 OWN = (  # what the forest decides, and no tree
     *("n_estimators", "max_features", "bootstrap", "oob_score", "oob_tol", "n_jobs", "random_state", "verbose"),
     *("warm_start", "class_weight", "max_samples", "feature_draws", "voting", "device"),
 )
+ASIDE = ("device", "random_state", "verbose")  # of a tree that is given, what its trees do not depend on
 
 
 def bag_constraints(tree: Any, forest: Any) -> dict[str, Any]:
@@ -114,8 +115,8 @@ class BaggedTrees(BaseForest):
 
     def _grows_by(self) -> str:
         """The tree that is given, without what does not count."""
-        tree = self._usual() if self.estimator is None else self.estimator
-        counts = {name: value for name, value in tree.get_params(deep=False).items() if name not in OWN}
+        tree = self._asked
+        counts = {name: bare(value) for name, value in tree.get_params(deep=False).items() if name not in ASIDE}
         return f"{type(tree).__name__} {lasting(counts)}"
 
     def _table(self, X: Any) -> tuple[Any, Schema]:
@@ -182,7 +183,8 @@ class BaggedTrees(BaseForest):
 
     def __sklearn_tags__(self) -> Any:
         """What the trees take."""
-        tags, own = super().__sklearn_tags__(), self._asked.__sklearn_tags__()
+        tree = self._asked if isinstance(self._asked, Grower) else self._usual()  # a fit refuses what is no tree
+        tags, own = super().__sklearn_tags__(), tree.__sklearn_tags__()
         for name in ("input_tags", "target_tags", "classifier_tags", "regressor_tags"):
             setattr(tags, name, getattr(own, name))
         return tags

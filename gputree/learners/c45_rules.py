@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -16,11 +17,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import to_host
+from gputree.core.checks import bare
 from gputree.core.conditions import paths
 from gputree.core.forest import Forest
 from gputree.core.routes import Parts, branch_shares, leaf_parts
 from gputree.core.rules import Rule
-from gputree.core.schema import Feature
+from gputree.core.schema import Feature, Schema
 from gputree.engine.rule_choice import any_of
 from gputree.engine.rule_pruning import ChiSquare, Pessimistic, RuleCases, Simplifier
 from gputree.engine.rules_from_paths import Method, Path, ordered_rules, published
@@ -165,8 +167,11 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         return self
 
     def _take_over(self, tree: Any) -> None:
-        """What the tree knows of the columns and labels."""
-        self.schema_, self.n_features_in_, self.classes_ = tree.schema_, tree.n_features_in_, tree.classes_
+        """What the tree knows of the columns and labels; categories as the text of rules has them."""
+        self.schema_ = Schema(
+            tuple(replace(f, categories=tuple(map(bare, f.categories))) for f in tree.schema_.features)
+        )
+        self.n_features_in_, self.classes_ = tree.n_features_in_, tree.classes_
         self.n_classes_, self.n_outputs_ = tree.n_classes_, 1
         if hasattr(tree, "feature_names_in_"):
             self.feature_names_in_ = tree.feature_names_in_

@@ -197,6 +197,12 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         Returns
         -------
         float64 array (n_rows, n_quantiles)
+            NaN where no row of positive weight shares a leaf.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a quantile is outside 0 .. 1, the fit had several outputs, or X, y or weights cannot be read.
 
         References
         ----------

@@ -37,7 +37,7 @@ def check_rule(rule: Rule | None, layout: Layout, model: Any, cases: float) -> N
             f"{rule!r} counts errors of one output of classes, and {type(model).__name__} has numbers or several "
             "outputs; give CostComplexity(alpha)"
         )
-    if rule.of_classes and rule.needs is not Needs.VALIDATION:
+    if rule.counts_cases:
         countable(repr(rule), cases)
     if rule.raises and getattr(model, "monotonic_cst", None) is not None:
         raise ValueError(

@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.checks import brief
+from gputree.core.checks import bare, brief
 from gputree.core.schema import MAX_CODES, Feature, Kind, Schema
 from gputree.learners.frames import Frame, Series, cells, columns_of, is_gone, missing_cells
 
@@ -50,7 +50,7 @@ def reading(features: Any, declared: Any, names: Sequence[str]) -> Reading:
     }
     if isinstance(features, str) or features is None:  # the parameter check lets only "from_dtype" through
         return Reading(features is not None, frozenset(), values)
-    chosen = [item.item() if isinstance(item, np.generic) else item for item in np.ravel(np.array(features, object))]
+    chosen = [bare(item) for item in np.ravel(np.array(features, object))]
     if chosen and all(isinstance(item, bool) for item in chosen):
         if len(chosen) != len(names):
             raise ValueError(f"categorical_features is a mask of {len(chosen)} values for {len(names)} columns")

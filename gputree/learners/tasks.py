@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from gputree.backends.arrays import in_kind, on_device, to_host
-from gputree.core.checks import at_least_nothing, readable
+from gputree.core.checks import at_least_nothing, brief, readable
 from gputree.core.criteria import Criterion
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.base import BaseTree
@@ -51,7 +51,7 @@ def check_class_weight(given: Any, n_outputs: int) -> None:
         or not all(isinstance(d, dict) for d in each)
     ):
         wanted = f"a list of {n_outputs} dicts, one for each output" if n_outputs > 1 else "a dict of weights by class"
-        raise ValueError(f"class_weight={given!r} must be {wanted}, or 'balanced'")
+        raise ValueError(f"class_weight={brief(given)} must be {wanted}, or 'balanced'")
     for label, weight in (item for own in each for item in own.items()):
         at_least_nothing(f"class_weight[{label!r}]", weight)
 
@@ -113,8 +113,8 @@ class ClassifierTask(ClassifierMixin):
         total: NDArray[np.float64] = by_class if given is None else given * by_class
         if not (np.isfinite(total).all() and total.any()):
             raise ValueError(
-                f"class_weight={self.class_weight!r} makes the weights of all rows 0, or some of them infinite: give a "
-                "class that has rows a weight above 0, and smaller numbers"
+                f"class_weight={brief(self.class_weight)} makes the weights of all rows 0, or some of them infinite: "
+                "give a class that has rows a weight above 0, and smaller numbers"
             )
         return total
 

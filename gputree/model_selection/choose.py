@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from gputree.core.checks import brief
+from gputree.core.checks import bare, brief
 from gputree.learners.refits import answers
 from gputree.model_selection.estimate import Case, ErrorEstimate
 from gputree.model_selection.show import frame_of, headline, number, settings, text_table, whole
@@ -210,7 +210,7 @@ def candidates_of(model: Any, case: Case, over: Any) -> list[dict[str, Any]]:
 
 def values_of(model: Any, case: Case, name: str, values: Any, known: Mapping[str, Any]) -> Sequence[Any]:
     """The values of one parameter."""
-    if name.split("__")[0] not in known:  # set_params tells of parameters of parameters
+    if name not in known and not is_dataclass(known.get(name.split("__")[0])):  # set_params tells of those of rules
         raise ValueError(
             f"over names {name!r}, which {type(model).__name__} does not have; its parameters are {', '.join(known)}"
         )
@@ -223,7 +223,7 @@ def listed(name: str, values: Any) -> list[Any]:
     """The values of a parameter, plain ones for those of NumPy."""
     if isinstance(values, str) or not isinstance(values, Sequence | range | np.ndarray) or not len(values):
         raise ValueError(f"over gives {name}={brief(values)}; give a list of at least one value to try")
-    return [value.item() if isinstance(value, np.generic) else value for value in values]
+    return [bare(value) for value in values]
 
 
 def alphas_between(model: Any, case: Case) -> list[float]:

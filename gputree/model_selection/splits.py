@@ -226,7 +226,7 @@ def splitter_of(cv: Any, y: NDArray[Any], classifier: bool) -> Any:
     if hasattr(cv, "split") and hasattr(cv, "get_n_splits"):
         return cv
     pairs: list[Any] = list(cv) if isinstance(cv, Iterable) else [None]
-    if all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+    if all(isinstance(pair, tuple | list | np.ndarray) and len(pair) == 2 for pair in pairs):
         return check_cv(pairs, y, classifier=classifier)
     raise TypeError(
         f"cv={brief(cv)} must be a whole number of folds, one of {', '.join(map(repr, NAMED))}, something that "

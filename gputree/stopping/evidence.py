@@ -15,6 +15,7 @@ from gputree.core.keys import Stream, draw
 from gputree.engine.independence import independence
 from gputree.engine.judge import Check, Proposals
 from gputree.engine.pruning import Cases
+from gputree.engine.pruning.rules import ROUNDING
 from gputree.learners.held_out import of_size_one
 from gputree.learners.stopped import Fit, Rule, Walkers
 from gputree.learners.tasks import checked_weight
@@ -115,7 +116,8 @@ class Validation(Rule):
             before = weight[row] * fit.losses(leaf[:, place], own)
             after = weight[row] * fit.losses(below[:, child], own)
             k = len(proposed)
-            stops: NDArray[np.bool_] = np.bincount(place, after, k) >= np.bincount(place, before, k)
+            least = np.bincount(place, before, k) * (1.0 - ROUNDING)
+            stops: NDArray[np.bool_] = np.bincount(place, after, k) >= least
             return stops
 
         return check

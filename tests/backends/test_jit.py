@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 import gputree
 import gputree.backends
+import gputree.learners.grower
 from gputree.backends import JIT_CELLS, choose, jit
 from gputree.backends.cpu import formulas, host, module, numbers
 from gputree.backends.jit import Jit

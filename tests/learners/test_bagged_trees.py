@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_iris
 from sklearn.metrics import r2_score
+from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import gputree
@@ -368,6 +369,9 @@ def test_what_is_no_tree() -> None:
         BaggingTreeRegressor(C45Classifier()).fit(X, y)
     with pytest.raises(ValueError, match="confidence"):
         BaggingTreeClassifier(C45Classifier(confidence=2.0)).fit(X, y)
+    for what in (C45Classifier, 5):
+        with pytest.raises((TypeError, ValueError), match=r"Cannot clone|must be an instance of"):
+            cross_val_score(BaggingTreeClassifier(what), X, y, error_score="raise")
 
 
 @pytest.mark.parametrize("limit", ["min_samples_leaf", "min_samples_split"])

@@ -194,6 +194,15 @@ def test_the_fingerprint_is_also_that_of_the_rules() -> None:
     assert models[0].fingerprint() == clone(models[0]).fit(X, y).fingerprint()
 
 
+def test_the_fingerprint_is_kept_in_a_file(tmp_path: Path) -> None:
+    """In rules, categories that are numbers or texts of NumPy are those of Python from the start."""
+    X = pd.DataFrame({"a": [1, 2, 3, 1, 2, 3] * 5, "b": np.array([np.str_(c) for c in "xyzxzy"] * 5, object)})
+    tree = C45Classifier(pruning=None, min_weight=1, categories={"a": np.array([1, 2, 3])})
+    model = C45Rules(tree).fit(X, [0, 1, 2, 0, 0, 1] * 5)
+    save(model, tmp_path / "model")
+    assert load(tmp_path / "model").fingerprint() == model.fingerprint()
+
+
 def test_one_class_and_no_rule() -> None:
     """All rows have one label: the default says it."""
     model = C45Rules().fit([[1.0], [2.0], [3.0]], ["a"] * 3)

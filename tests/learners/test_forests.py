@@ -207,12 +207,14 @@ def test_a_warm_start_that_would_mix_trees_is_refused(tmp_path: Any) -> None:
     bags = gputree.BaggingTreeClassifier(gputree.C45Classifier(), 2, warm_start=True).fit(X, y)
     gputree.save(gputree.pruning.prune(forest, gputree.pruning.Collapse()), tmp_path / "pruned")
     id3 = gputree.ID3Classifier(numeric="thresholds")
+    carts = gputree.BaggingTreeClassifier(gputree.DecisionTreeClassifier(max_depth=3), 2, warm_start=True).fit(X, y)
     for model, settings in (
         (forest, {"pruning": gputree.pruning.Collapse()}),
         (forest, {"ccp_alpha": 0.1}),
         (gputree.load(tmp_path / "pruned"), {}),
         (bags, {"estimator": id3}),
         (bags, {"estimator__pruning": None}),
+        (carts, {"estimator__max_features": 1}),
     ):
         other = copy.deepcopy(model)
         with pytest.raises(ValueError, match="the kind or pruning of the trees changed"):
@@ -220,6 +222,7 @@ def test_a_warm_start_that_would_mix_trees_is_refused(tmp_path: Any) -> None:
         assert other.fingerprint() == model.fingerprint()
     bags.set_params(n_estimators=3, estimator=gputree.C45Classifier(device="numpy")).fit(X, y)
     assert len(bags) == 3
+    assert len(carts.set_params(n_estimators=3, estimator__max_depth=np.int64(3)).fit(X, y)) == 3
 
 
 def test_a_warm_start_that_fails_keeps_its_trees() -> None:

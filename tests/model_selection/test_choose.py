@@ -65,6 +65,8 @@ def test_parameters_of_rules_are_tried() -> None:
     assert [e.error for e in result.estimates] == [e.error for e in errors]
     with pytest.raises(ValueError, match="pruning__delta is no parameter of pruning=ErrorBased"):
         select(model, X, y, {"pruning__delta": limits}, cv=3)
+    with pytest.raises(ValueError, match="over names 'max_depth__cf', which DecisionTreeClassifier does not have"):
+        select(model, X, y, {"max_depth__cf": limits}, cv=3)
 
 
 def test_the_cost_complexity_sequence() -> None:

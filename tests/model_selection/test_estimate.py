@@ -155,6 +155,10 @@ def test_groups_come_as_pairs_and_repeats_as_they_are() -> None:
     assert result.fold_rows.tolist() == by_group
     masks = [(np.isin(np.arange(150), a), np.isin(np.arange(150), b)) for a, b in pairs]
     np.testing.assert_array_equal(estimate_error(DecisionTreeClassifier(), X, y, masks).loss, result.loss)
+    halves = np.array([[np.arange(0, 150, 2), np.arange(1, 150, 2)]] * 2)
+    as_lists = [(list(a), list(b)) for a, b in halves]
+    by_array = estimate_error(DecisionTreeClassifier(), X, y, halves)
+    np.testing.assert_array_equal(by_array.loss, estimate_error(DecisionTreeClassifier(), X, y, as_lists).loss)
     repeats = RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
     assert estimate_error(DecisionTreeClassifier(), X, y, repeats).loss.size == 300
 

@@ -52,6 +52,11 @@ class Rule(ABC):
         return False
 
     @property
+    def counts_cases(self) -> bool:
+        """Whether it counts cases by their weights, so that a factor of all weights may change what is left."""
+        return self.of_classes and self.needs is not Needs.VALIDATION
+
+    @property
     @abstractmethod
     def needs(self) -> Needs:
         """The rows that it asks for."""
@@ -269,6 +274,7 @@ class CostComplexity(Rule):
     penalty: str = "leaves"
     cost: str = "impurity"
     needs: ClassVar[Needs] = Needs.NO_ROWS
+    counts_cases: ClassVar[bool] = False  # shares of them
 
     def __post_init__(self) -> None:
         at_least_nothing("alpha", self.alpha)
