@@ -81,7 +81,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.checks import shown
-from gputree.core.forest import joined
 from gputree.core.routes import Parts, by_cases, levels
 from gputree.engine.pruning import (
     BottomUp,
@@ -99,6 +98,7 @@ from gputree.engine.pruning import (
     Rule,
     ValidationSet,
     WholeTree,
+    what_is_left,
 )
 from gputree.learners.forest import PRUNED, BaseForest
 from gputree.learners.grower import Grower
@@ -186,8 +186,7 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     )
     check_rows(rule, X, y, sample_weight)
     fitted, told = fitted_of(model), cases_for(rule, model, X, y, sample_weight)
-    trees = [rule(fitted.tree(number), cases) for number, cases in enumerate(told)]
-    other = with_forest(model, joined(trees))
+    other = with_forest(model, what_is_left(rule, fitted, told))
     if isinstance(model, BaseForest):
         other._grown_by = PRUNED
     return other

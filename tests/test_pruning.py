@@ -24,7 +24,7 @@ from gputree import (
     RandomForestRegressor,
     stopping,
 )
-from gputree.core.forest import SPREAD, Forest, Test
+from gputree.core.forest import SPREAD, Forest, Test, joined
 from gputree.engine.pruning import cost_complexity_path, nested
 from gputree.engine.pruning import prune as one_alpha
 from gputree.engine.pruning.bottom_up import cheaper_leaves, greedy_leaves
@@ -33,6 +33,7 @@ from gputree.engine.pruning.path import Heap, weakest_links
 from gputree.inspect.check import check_forest
 from gputree.learners.stopped import with_forest
 from gputree.pruning import (
+    ChiSquare,
     Collapse,
     CostComplexity,
     DescriptionLength,
@@ -240,6 +241,64 @@ class Stump(Rule):
 
 def test_a_rule_of_a_user() -> None:
     assert prune(DecisionTreeClassifier().fit(*load_iris(return_X_y=True)), Stump()).get_depth() == 1
+
+
+class Giving(Stump):
+    """Whatever a function makes of the forest."""
+
+    def __init__(self, give: Callable[[Forest], Any]) -> None:
+        self.give = give
+
+    def __call__(self, fitted: Any, cases: Any = None) -> Any:
+        return self.give(fitted.forest)
+
+
+@pytest.mark.parametrize(
+    ("give", "error", "message"),
+    [
+        (lambda forest: None, TypeError, "gave None of type NoneType, which is no forest; give what is left"),
+        (lambda forest: forest.depth > 1, TypeError, "of type numpy.ndarray, which is no forest"),
+        (
+            lambda forest: forest.tree(0).collapse([True]),
+            ValueError,
+            r"an array \(1,\) of type bool; give a bool for each",
+        ),
+        (
+            lambda forest: forest.collapse(forest.depth),
+            ValueError,
+            "of type int32; give a bool for each of the 7 ",
+        ),
+        (lambda forest: replace(forest, stats=forest.stats + 1), ValueError, "trees hold other rows than those"),
+    ],
+)
+def test_rules_of_users_that_give_no_forest(give: Any, error: type[Exception], message: str) -> None:
+    for call in (
+        lambda: prune(DecisionTreeClassifier().fit(X, Y), Giving(give)),
+        lambda: DecisionTreeClassifier(pruning=Giving(give)).fit(X, Y),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_marks_may_be_a_list() -> None:
+    model = DecisionTreeClassifier().fit(X, Y)
+    assert prune(model, Giving(lambda forest: forest.collapse((forest.depth > 0).tolist()))).get_n_leaves() == 2
+
+
+@pytest.mark.parametrize(
+    "rule", [Collapse(), ErrorBased(raising=False), ChiSquare(), CostComplexity(0.01, cost="error")]
+)
+def test_all_trees_at_once_are_pruned_as_each_alone(rule: Rule) -> None:
+    """After the fit and in it, also where trees weigh other sums."""
+    X, y = noisy()
+    for own in ({}, {"class_weight": "balanced_subsample", "max_samples": 0.7}):
+        model: Any = RandomForestClassifier(5, min_samples_leaf=4, **own).fit(X, y)
+        fitted = fitted_of(model)
+        alone = joined([rule(fitted.tree(t)) for t in range(5)])
+        assert not rule.tree_by_tree
+        assert alone.n_nodes < model.forest_.n_nodes
+        assert prune(model, rule).forest_.fingerprint() == alone.fingerprint()
+        assert model.set_params(pruning=rule).fit(X, y).forest_.fingerprint() == alone.fingerprint()
 
 
 @pytest.mark.parametrize("model", [DecisionTreeRegressor(), RandomForestRegressor(3)], ids=["tree", "forest"])

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 NO_NODE = -1
 SPREAD = 65_535  # in the place of a branch: the row goes to every branch, in shares of their training weights
@@ -111,9 +111,18 @@ class Forest:
             getattr(self, f.name).setflags(write=False)
         return self
 
-    def collapse(self, leaves: NDArray[np.bool_]) -> Forest:
-        """The forest in which the marked nodes, bool (N,), are leaves and what lies below them is gone."""
-        inner = (self.kind != Test.LEAF) & ~leaves
+    def collapse(self, leaves: ArrayLike) -> Forest:
+        """The forest in which the marked nodes, bool (N,), are leaves and what lies below them is gone.
+
+        Raises ValueError for other marks: numbers of nodes are none.
+        """
+        marks = np.asarray(leaves)
+        if marks.dtype != bool or marks.shape != (self.n_nodes,):
+            raise ValueError(
+                f"leaves is an array {marks.shape} of type {marks.dtype}; give a bool for each of the {self.n_nodes} "
+                "nodes"
+            )
+        inner = (self.kind != Test.LEAF) & ~marks
         order = canonical_order(self.roots, self.first_child, self.n_children, inner)
         return self.take(order, inner)
 

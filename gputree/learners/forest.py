@@ -261,15 +261,20 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
 
         return grown
 
+    @property
+    def _own_rows(self) -> bool:
+        """Whether each tree is finished by the rows of its own bag."""
+        return self.bagging_ is not None and self._asks_rows
+
     def _finished(self, forest: Forest, trees: range, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
         """Trees of these numbers as they are kept: each as a fit of its rows alone prunes it."""
-        if self._pruner() is None:
-            return forest
+        if not self._own_rows:
+            return self._pruned(forest, ready)
         return joined([self._pruned(forest.tree(i), self._alone(ready, t)) for i, t in enumerate(trees)])
 
     def _alone(self, ready: Prepared, t: int) -> Prepared:
         """The same with the rows of one tree, where such trees ask for them."""
-        if self.bagging_ is None or not self._asks_rows:
+        if not self._own_rows:
             return ready
         return replace(ready, rows=of_a_bag(ready.rows, Bags(1, t, self.seed_, ready.recipe.sampler.draws)))
 

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,7 +30,7 @@ from gputree.core.schema import ALL_CODES, Cuts, Schema
 from gputree.core.splits import MULTIWAY, RANDOM, RANDOM_SUBSET, SUBSET, THRESHOLD, Limits, Search, Stop
 from gputree.core.target import Layout, Target
 from gputree.engine.grow import Watch, grow
-from gputree.engine.pruning import Cases, CostComplexity, Fitted, Needs, Rule
+from gputree.engine.pruning import Cases, CostComplexity, Fitted, Needs, Rule, what_is_left
 from gputree.engine.recipe import TABLE_BYTES, Order, Recipe
 from gputree.engine.sampling import Sampler
 from gputree.learners.held_out import check_rule, check_rule_parameters, wanted_cases
@@ -199,9 +200,11 @@ class Grower(BaseEstimator):
         return Fitted(forest, target.layout, target.weights.unit, self._shown(target.layout))
 
     def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
-        """What the rule of pruning leaves; one tree, where it asks for rows."""
+        """What the rule of pruning leaves of trees, which all have the rows."""
         rule = self._pruner()
-        return forest if rule is None else rule(self._fitted(forest, ready.rows.target), wanted_cases(rule, ready.rows))
+        if rule is None:
+            return forest
+        return what_is_left(rule, self._fitted(forest, ready.rows.target), repeat(wanted_cases(rule, ready.rows)))
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""

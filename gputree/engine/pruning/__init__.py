@@ -7,7 +7,7 @@ from gputree.engine.pruning.lengths import DescriptionLength
 from gputree.engine.pruning.one_test import ChiSquare, ValidationSet
 from gputree.engine.pruning.path import Path, cost_complexity_path, nested, prune
 from gputree.engine.pruning.records import Cases, Fitted
-from gputree.engine.pruning.rules import Collapse, CostComplexity, ErrorBased, Needs, ReducedError, Rule
+from gputree.engine.pruning.rules import Collapse, CostComplexity, ErrorBased, Needs, ReducedError, Rule, what_is_left
 
 RULES: dict[str, Any] = {
     rule.__name__: rule
@@ -37,4 +37,5 @@ __all__ = [
     "cost_complexity_path",
     "nested",
     "prune",
+    "what_is_left",
 ]

@@ -50,6 +50,7 @@ class ChiSquare(Rule):
 
     alpha: float = 0.05
     needs: ClassVar[Needs] = Needs.NO_ROWS
+    tree_by_tree: ClassVar[bool] = False
     of_classes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

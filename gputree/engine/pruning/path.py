@@ -18,7 +18,7 @@ PENALTIES: dict[str, Callable[[NDArray[np.bool_]], NDArray[np.bool_]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Minimal cost-complexity path of one tree: step i collapses ``nodes[i]``; step 0 is the unpruned tree.
+    """Minimal cost-complexity path: step i collapses ``nodes[i]``; step 0 is the unpruned tree.
 
     ``alphas`` f8 (s,) are the effective alphas and ``impurities`` f8 (s,) the total leaf impurity after each step;
     ``nodes`` (s - 1,).
@@ -36,13 +36,14 @@ def cost_complexity_path(
     penalty: str = "leaves",
     risk: NDArray[np.float64] | None = None,
 ) -> Path:
-    """Weakest-link pruning (Breiman, Friedman, Olshen and Stone 1984, section 3.3) of a forest of one tree.
+    """Weakest-link pruning (Breiman, Friedman, Olshen and Stone 1984, section 3.3) of trees, each as if it were alone.
 
     The next node to collapse has the least g(t) = (R(t) - R(T_t)) / (leaves(T_t) - 1), the first in node order among
     equals; R is the share of the weight (N,) times the impurity, or times the ``risk`` (N,). Stops at the first g above
     ``limit``. The ``penalty`` "nodes" counts all nodes in the place of leaves (Raschka, STAT 479, 6.11.1).
     """
-    cost = weight / max(int(weight[0]), 1) * (forest.impurity if risk is None else risk)
+    whole = np.repeat(weight[forest.roots], np.diff(forest.roots, append=forest.n_nodes))
+    cost = weight / np.maximum(whole, 1) * (forest.impurity if risk is None else risk)
     found = weakest_links(forest, cost, PENALTIES[penalty](forest.kind == Test.LEAF) & (weight > 0))
     node = np.flatnonzero(found.steps)
     node = node[np.argsort(found.alpha[node], kind="stable")]
@@ -65,7 +66,7 @@ class Links:
 
 
 def weakest_links(forest: Forest, cost: NDArray[np.float64], counted: NDArray[np.bool_]) -> Links:
-    """The alpha of every test of one tree, from its cost as a leaf f8 (N,) and the nodes that are counted, bool (N,).
+    """The alpha of every test, from its cost as a leaf f8 (N,) and the nodes that are counted, bool (N,).
 
     A test collapses at the g of its branch as that is pruned by then. With all tests below it collapsed, g is as large
     as it can be; as long as the last of them would collapse no earlier than the test itself, it never does, and is
@@ -95,7 +96,7 @@ def weakest_links(forest: Forest, cost: NDArray[np.float64], counted: NDArray[np
             below[parent[node]] += below[node]
             if test[node]:
                 tops[parent[node]] = heap.joined(tops[parent[node]], node)
-    return Links(np.array(alpha), np.array(more), np.array(steps), below[0])
+    return Links(np.array(alpha), np.array(more), np.array(steps), sum(below[root] for root in forest.roots.tolist()))
 
 
 class Heap:

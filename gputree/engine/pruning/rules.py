@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar
@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.checks import at_least_nothing, one_of, open_unit, yes_or_no
-from gputree.core.forest import Forest, Test
+from gputree.core.checks import at_least_nothing, one_of, open_unit, shown, yes_or_no
+from gputree.core.forest import Forest, Test, joined
 from gputree.core.routes import Parts, branch_shares, by_shares, levels
 from gputree.engine.pruning.bottom_up import cheaper_leaves, greedy_leaves
 from gputree.engine.pruning.errors import ADDED, MOST_J48
@@ -40,7 +40,8 @@ class Needs(Enum):
 class Rule(ABC):
     """What a pruner is: a function from a fitted tree, a forest of one, to the tree that is left.
 
-    Trees of a forest are pruned one by one, each as if it were alone, by the rows of its own bag.
+    Trees of a forest are pruned one by one, each as if it were alone, by the rows of its own bag. A rule without rows
+    that takes a forest of many trees, and does to each what it does to that alone, says so by ``tree_by_tree = False``.
     """
 
     __module__ = "gputree.pruning"  # where users find it
@@ -62,6 +63,11 @@ class Rule(ABC):
         """The rows that it asks for."""
 
     @property
+    def tree_by_tree(self) -> bool:
+        """Whether it is given one tree at a time, and not all at once."""
+        return True
+
+    @property
     def raises(self) -> bool:
         """Whether a branch may take the place of its test."""
         return self.needs is Needs.FIT
@@ -75,6 +81,26 @@ class Rule(ABC):
         if cases is None:
             raise ValueError(f"{self!r} needs {self.needs.value}: give them as cases")
         return cases
+
+    def forest_left(self, fitted: Fitted, cases: Cases | None) -> Forest:
+        """What a call gives, if that is a forest of the same trees; else raises TypeError or ValueError."""
+        found: Any = self(fitted, cases)
+        remedy = "give what is left of fitted.forest, such as fitted.forest.collapse(marks)"
+        if not isinstance(found, Forest):
+            raise TypeError(f"{self!r} gave {shown(found)}, which is no forest; {remedy}")
+        if not np.array_equal(found.stats[found.roots], fitted.forest.stats[fitted.forest.roots]):
+            raise ValueError(
+                f"{self!r} gave a forest whose trees hold other rows than those that it was given; {remedy}"
+            )
+        return found
+
+
+def what_is_left(rule: Rule, fitted: Fitted, told: Iterable[Cases | None]) -> Forest:
+    """The forest that a rule leaves; ``told`` is what it learns of rows, tree by tree."""
+    if not rule.tree_by_tree:
+        return rule.forest_left(fitted, None)
+    trees = map(fitted.tree, range(fitted.forest.roots.size))
+    return joined([rule.forest_left(tree, cases) for tree, cases in zip(trees, told, strict=False)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +124,7 @@ class Collapse(Rule):
     """
 
     needs: ClassVar[Needs] = Needs.NO_ROWS
+    tree_by_tree: ClassVar[bool] = False
     of_classes: ClassVar[bool] = True
 
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
@@ -167,6 +194,11 @@ class ErrorBased(Rule):
     def needs(self) -> Needs:
         """The rows of the fit, to send them down again."""
         return Needs.FIT if self.raising else Needs.NO_ROWS
+
+    @property
+    def tree_by_tree(self) -> bool:
+        """Where it asks for the rows of each."""
+        return self.raising
 
     def expected(self) -> Limit:
         """Errors to be expected of leaves."""
@@ -274,6 +306,7 @@ class CostComplexity(Rule):
     penalty: str = "leaves"
     cost: str = "impurity"
     needs: ClassVar[Needs] = Needs.NO_ROWS
+    tree_by_tree: ClassVar[bool] = False
     counts_cases: ClassVar[bool] = False  # shares of them
 
     def __post_init__(self) -> None:
