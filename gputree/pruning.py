@@ -71,6 +71,7 @@ All tables, one by one, are in ``.docs/pruning.md``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import repeat
@@ -80,7 +81,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.core.checks import shown
+from gputree.core.checks import lasting, shown
 from gputree.core.routes import Parts, by_cases, levels
 from gputree.engine.pruning import (
     BottomUp,
@@ -127,7 +128,10 @@ __all__ = [
     "prune",
 ]
 
-SAME = 1e-9  # of the largest number: rounding apart, means that differ by less are equal
+SAME = 1e-9  # of the range of y: rounding apart, means that differ by less are equal
+ROUNDING = 2.0**-48  # and of the largest y
+CONVERTED = 1e-6  # of the weight of a node: what conversion may have rounded
+MOST = 2.0**62  # units of a row; no fit has as many
 
 
 def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: ArrayLike | None = None) -> Any:
@@ -152,12 +156,17 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     -------
     estimator
         Of the same class and parameters, with the trees that are left; without out-of-bag estimates, which were those
-        of other trees.
+        of other trees. Its ``pruned_by_`` is the text of the rule.
+
+    Warns
+    -----
+    UserWarning
+        If the rule asks for rows that the fit has not seen, and gets those of the fit.
 
     Raises
     ------
     TypeError
-        If the model is none of this library, or learns no y, or the rule is none.
+        If the model is none of this library, or learns no y, or the rule is none, or gives no forest.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     ValueError
@@ -174,6 +183,8 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     >>> pruned = prune(forest, ReducedError(), X[1::2], y[1::2])
     >>> forest.forest_.n_leaves, pruned.forest_.n_leaves
     (54, 37)
+    >>> pruned.pruned_by_
+    'ReducedError(strict=False, greedy=False)'
     """
     if not isinstance(rule, Rule):
         raise TypeError(
@@ -185,19 +196,35 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
         "the bounds of thresholds are those of the tree as it is; fit with pruning=rule, which softens what is left"
     )
     check_rows(rule, X, y, sample_weight)
-    fitted, told = fitted_of(model), cases_for(rule, model, X, y, sample_weight)
-    other = with_forest(model, what_is_left(rule, fitted, told))
+    cases = None if rule.needs is Needs.NO_ROWS else read_cases(model, X, y, sample_weight)
+    if cases is not None and rule.needs is Needs.VALIDATION and are_of_the_fit(model, cases):
+        warnings.warn(
+            f"{rule!r} needs {rule.needs.value}, and these are the rows of the fit, on which hardly a test does harm; "
+            "keep some rows back from the fit, and give those",
+            UserWarning,
+            stacklevel=2,
+        )
+    other = with_forest(model, what_is_left(rule, fitted_of(model), told(rule, model, cases)))
+    other.pruned_by_ = ", then ".join([*([model.pruned_by_] if hasattr(model, "pruned_by_") else []), lasting(rule)])
     if isinstance(model, BaseForest):
         other._grown_by = PRUNED
     return other
 
 
-def cases_for(rule: Rule, model: Any, X: Any, y: Any, sample_weight: ArrayLike | None) -> Iterator[Cases | None]:
+def told(rule: Rule, model: Any, cases: Cases | None) -> Iterator[Cases | None]:
     """What a rule is told of rows, tree by tree."""
-    if rule.needs is Needs.NO_ROWS:
-        return repeat(None, model.forest_.roots.size)
-    cases = read_cases(model, X, y, sample_weight)
-    return as_fitted(model, cases) if rule.needs is Needs.FIT else repeat(of_size_one(cases), model.forest_.roots.size)
+    if cases is not None and rule.needs is Needs.FIT:
+        return as_fitted(model, cases)
+    return repeat(None if cases is None else of_size_one(cases))
+
+
+def are_of_the_fit(model: Any, cases: Cases) -> bool:
+    """Whether rows are those of the fit, as far as its first tree tells."""
+    try:
+        next(as_fitted(model, cases))
+    except ValueError:
+        return False
+    return True
 
 
 def cost_complexity_path(model: Any, penalty: str = "leaves", cost: str = "impurity") -> Path:
@@ -221,7 +248,7 @@ def cost_complexity_path(model: Any, penalty: str = "leaves", cost: str = "impur
     Raises
     ------
     TypeError
-        If the model is none of this library.
+        If the model is none of this library, or learns no y.
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     ValueError
@@ -288,7 +315,8 @@ def as_fitted(model: Any, cases: Cases) -> Iterator[Cases]:
     if getattr(model, "class_weight", None) is not None:
         weight = model._weights(cases.y.T, cases.weight, cases.weight.size)
         cases = replace(cases, weight=cases.weight if weight is None else weight)
-    units = np.rint(cases.weight / model.weight_unit_).astype(np.int64)
+    with np.errstate(over="ignore"):
+        units = np.rint(np.minimum(cases.weight / model.weight_unit_, MOST)).astype(np.int64)
     units = np.where(cases.weight > 0, np.maximum(units, 1), 0)  # as in the fit
     whole = None if bagged else weighing(cases, units, model.weight_unit_)
     for number in range(model.forest_.roots.size):
@@ -296,7 +324,7 @@ def as_fitted(model: Any, cases: Cases) -> Iterator[Cases]:
             times = np.bincount(model._bag(number), minlength=cases.weight.size)
             whole = weighing(cases, times * round(1.0 / model.weight_unit_), model.weight_unit_)
         assert whole is not None
-        check_same(fitted_of(model).tree(number), whole)
+        check_same(fitted_of(model).tree(number), whole, getattr(model, "monotonic_cst", None) is not None)
         yield whole
 
 
@@ -307,21 +335,34 @@ def weighing(cases: Cases, units: NDArray[np.int64], unit: float) -> Cases:
     return Cases(cases.X[row], cases.y[:, row], (units[row] * unit).astype(np.float64), start)
 
 
-def check_same(tree: Fitted, cases: Cases) -> None:
-    """The rows weigh in every node what the fit of the tree has counted there, and have its classes or sums."""
+def check_same(tree: Fitted, cases: Cases, bounded: bool) -> None:
+    """The rows weigh in every node what the fit of the tree has counted there, and have its classes or means.
+
+    Means that are ``bounded`` by constraints are not those of rows, but for that of the root.
+    """
     layout, forest, unit = tree.layout, tree.forest, tree.unit
     label = cases.y + np.cumsum((0, *layout.sizes[:-1]))[:, None] if layout.counts else np.zeros_like(cases.y[:1])
     fit = forest.stats[:, : sum(layout.sizes) if layout.counts else 1]
-    found, sums, y = np.zeros(fit.shape, np.int64), np.zeros((forest.n_nodes, layout.n_outputs)), scaled(cases.y)
+    found, away = np.zeros(fit.shape, np.int64), np.zeros((forest.n_nodes, layout.n_outputs))
+    y, value = (cases.y, forest.value) if layout.counts else scaled(cases.y, forest.value)
     assert cases.parts is not None
     for at, _ in levels(forest, cases.parts, cases.X, by_cases(forest)):
         for column in label.astype(np.intp):
             np.add.at(found.reshape(-1), at.node * fit.shape[1] + column[at.row], at.weight)
         if not layout.counts:
-            np.add.at(sums, at.node, (at.weight * y[:, at.row]).T)
-    if (found == fit).all() and (layout.counts or same_sums(sums, forest.stats[:, 1 : 1 + layout.n_outputs], fit)):
+            np.add.at(away, at.node, at.weight[:, None] * (y[:, at.row].T - value[at.node]))
+    least = (SAME * np.ptp(y, axis=1) + ROUNDING) * np.maximum(found[:, :1], 1)
+    same = (np.abs(away) <= least).all(axis=1) | (bounded & (forest.parent >= 0))
+    if (found == fit).all() and same.all():
         return
     remedy = "give the rows and weights of the fit, or a rule that needs none"
+    if (found == fit).all():
+        raise ValueError(f"y of the rows has other means in the nodes than that of the fit; {remedy}")
+    if np.allclose(found, fit, CONVERTED, 0.0):
+        raise ValueError(
+            "the rows weigh in the nodes what those of the fit did, but for rounding: a tree that was fitted by "
+            "scikit-learn to weights that are no whole numbers keeps them rounded; give a rule that needs no rows"
+        )
     if (found[0] == fit[0]).all():
         raise ValueError(f"the rows come to other leaves than those of the fit; {remedy}")
     classes = "by class, " if layout.counts else ""
@@ -329,17 +370,7 @@ def check_same(tree: Fitted, cases: Cases) -> None:
     raise ValueError(f"the rows have weights {weights}; {remedy}")
 
 
-def scaled(y: NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers in -1 .. 1, f8, whose sums are finite."""
-    y = y.astype(np.float64)
-    small: NDArray[np.float64] = np.ldexp(y, -np.frexp(np.abs(y).max(initial=0.0))[1])
-    return small
-
-
-def same_sums(sums: NDArray[np.float64], fit: NDArray[np.int64], weight: NDArray[np.int64]) -> bool:
-    """Whether sums (N, O) are those of a fit i8 (N, O), but for an offset of y and a unit; weight i8 (N, 1)."""
-    for own, known in zip((sums / weight[0]).T, fit.T, strict=True):
-        base = np.column_stack([weight / weight[0], scaled(known)])
-        if np.abs(base @ np.linalg.lstsq(base, own, rcond=None)[0] - own).max() > SAME:
-            return False
-    return True
+def scaled(y: NDArray[np.float64], value: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Numbers (O, n) and means (N, O) times a power of two for each output, so that sums of them are finite."""
+    exponent = -np.frexp(np.maximum(np.abs(y).max(axis=1, initial=0.0), np.abs(value).max(axis=0)))[1]
+    return np.ldexp(y, exponent[:, None]), np.ldexp(value, exponent)

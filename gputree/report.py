@@ -12,7 +12,8 @@ import sys
 import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TextIO, TypeAlias
@@ -25,7 +26,7 @@ from sklearn.metrics import roc_auc_score
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Kind
 from gputree.inspect.text import Style, fitting_decimals, tree_text
-from gputree.inspect.words import told_apart
+from gputree.inspect.words import shortened, told_apart
 from gputree.learners import MODELS
 from gputree.learners.frames import Columns
 from gputree.readers.cells import InputError
@@ -68,6 +69,16 @@ def complain(message: str, kind: str = "error") -> None:
     """Print a message to stderr, wrapped."""
     width = max(40, shutil.get_terminal_size().columns)
     say(wrapped(f"gputree: {kind}: {message}", width, "  "), sys.stderr)
+
+
+@contextmanager
+def complaining() -> Iterator[None]:
+    """Print warnings as the command prints its own."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        yield
+    for warning in told:
+        complain(str(warning.message), "warning")
 
 
 def show(label: str, text: str) -> None:
@@ -246,6 +257,8 @@ def show_model(model: Any) -> None:
     if names:
         n_classes = f"{len(names):,}: "
         show("classes", n_classes + cut_line(names, WIDTH - LABEL - len(n_classes)))
+    if hasattr(model, "pruned_by_"):
+        show("pruned", shortened(f"by {model.pruned_by_}", WIDTH - LABEL))
     show("fitted", f"on {count(rows, 'row')} in {info.seconds:.2f} s ({info.backend} on {info.device})")
     show("fingerprint", model.fingerprint())
 
@@ -265,12 +278,8 @@ def rule_set(model: Any, tree: Any) -> Any:
         raise InputError(f"the trees of a {type(model).__name__} have rules; give --tree 0, or another up to {last}")
     if hasattr(model, "rules_"):
         return model.rules_
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        found = tree.rules()
-    for warning in told:
-        complain(str(warning.message), "warning")
-    return found
+    with complaining():
+        return tree.rules()
 
 
 def class_names(model: Any) -> list[str] | None:

@@ -933,6 +933,7 @@ def test_prune_a_regressor(run: Run) -> None:
     run("fit", "t.csv", "--target", "y", "-o", "m.gputree")
     out = run("prune", "m.gputree", "--rule", "reduced-error", "--table", "t.csv", "--target", "y")
     assert "RMSE 0; R2 1.0000" in value(out, "before")
+    assert "gputree: warning: ReducedError(strict=False, greedy=False) needs" in run.err
     assert "counts errors of one output of classes" in run.fails("prune", "m.gputree", "--rule", "chi-square")
 
 

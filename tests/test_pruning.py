@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.tree
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
@@ -33,6 +34,7 @@ from gputree.engine.pruning.path import Heap, weakest_links
 from gputree.inspect.check import check_forest
 from gputree.learners.stopped import with_forest
 from gputree.pruning import (
+    BottomUp,
     ChiSquare,
     Collapse,
     CostComplexity,
@@ -174,6 +176,7 @@ RULES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:.* these are the rows of the fit")
 @pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize("name", MODELS)
 def test_pruned_models_are_sound(name: str, rule: Rule) -> None:
@@ -316,13 +319,74 @@ def test_a_rule_of_a_user_sees_the_rows_of_a_regression(model: Any) -> None:
 
 
 def test_rows_that_are_not_those_of_a_regression() -> None:
-    class Asking(Stump):
-        needs = Needs.FIT
-
     X, y = load_diabetes(return_X_y=True)
     model = DecisionTreeRegressor(max_depth=2).fit(X, y)
     with pytest.raises(ValueError, match=r"the rows have weights \[441.0\] and the fit had \[442.0\]"):
         prune(model, Asking(), X[1:], y[1:])
+
+
+class Asking(Stump):
+    """The same, if the rows are those of the fit."""
+
+    needs = Needs.FIT
+    raises = False
+
+
+@pytest.mark.parametrize(
+    "model",
+    [DecisionTreeRegressor(max_depth=4), RandomForestRegressor(3), DecisionTreeRegressor(monotonic_cst=[1, 0, 0])],
+)
+@pytest.mark.parametrize("size", [1.0, 1e-300, 1e300])
+def test_y_of_a_regression_is_that_of_the_fit(model: Any, size: float) -> None:
+    """Not another with the same tests, such as 3y + 7 and -y."""
+    X, _ = noisy()
+    y = X[:, :2].sum(axis=1) * size
+    model.fit(X, y)
+    assert prune(model, Asking(), X, y).forest_.max_depth == 1
+    for other in (3 * y + 7 * size, -y, y + 1e-6 * size):
+        with pytest.raises(ValueError, match="y of the rows has other means in the nodes than that of the fit"):
+            prune(model, Asking(), X, other)
+
+
+@pytest.mark.parametrize("rule", [ReducedError(), ValidationSet()])
+@pytest.mark.parametrize("model", [DecisionTreeClassifier(), RandomForestClassifier(3), DecisionTreeRegressor()])
+def test_rows_of_the_fit_are_not_held_out(model: Any, rule: Rule) -> None:
+    X, y = noisy()
+    model.fit(X, y)
+    with pytest.warns(UserWarning, match="needs validation rows, .* and these are the rows of the fit"):
+        prune(model, rule, X, y)
+    prune(model, rule, X[::2], y[::2])
+    prune(model, rule, X[::2], y[::2], np.full(30, 1e308))
+
+
+def test_weights_that_conversion_rounded() -> None:
+    X, y = noisy()
+    w = np.random.default_rng(1).random(60)
+    model = gputree.from_sklearn(sklearn.tree.DecisionTreeClassifier(min_samples_leaf=3).fit(X, y, w))
+    with pytest.raises(ValueError, match=r"but for rounding: .* give a rule that needs no rows"):
+        prune(model, ErrorBased(), X, y, w)
+
+
+@pytest.mark.parametrize("model", [DecisionTreeClassifier(), RandomForestClassifier(2)])
+def test_a_model_tells_what_it_was_pruned_by(model: Any, tmp_path: Path) -> None:
+    """Its copies and files too, until it is fitted again."""
+    X, y = noisy()
+    pruned = prune(prune(model.fit(X, y), Collapse()), ErrorBased(0.1), X, y)
+    assert not hasattr(model, "pruned_by_")
+    gputree.save(pruned, tmp_path / "model")
+    text = "Collapse(), then ErrorBased(cf=0.1, limit='j48', raising=True)"
+    assert pruned.pruned_by_ == gputree.load(tmp_path / "model").pruned_by_ == text
+    assert getattr(pruned, "estimators_", [pruned])[0].pruned_by_ == text
+    assert not hasattr(pruned.fit(X, y), "pruned_by_")
+
+
+def test_a_rule_that_no_file_holds(tmp_path: Path) -> None:
+    X, y = noisy()
+    model = DecisionTreeClassifier(pruning=BottomUp(lambda tree, m: tree.error)).fit(X, y)
+    with pytest.raises(TypeError, match=r"set_params\(pruning=None\) takes it out of the model"):
+        gputree.save(model, tmp_path / "model")
+    gputree.save(model.set_params(pruning=None), tmp_path / "model")
+    assert gputree.load(tmp_path / "model").fingerprint() == model.fingerprint()
 
 
 def test_a_deep_tree() -> None:
@@ -442,7 +506,7 @@ def test_rows_of_the_fit_are_known(name: str, weights: str) -> None:
     for rule in (Shallow(), *([ErrorBased(0.4)] if target is y else [])):
         pruned = prune(model, rule, frame, target, w[weights])
         assert prune(pruned, Shallow(), frame, target, w[weights]).forest_.n_nodes <= pruned.forest_.n_nodes
-    with pytest.raises(ValueError, match=r"come to other leaves|the rows have weights"):
+    with pytest.raises(ValueError, match=r"come to other leaves|the rows have weights|y of the rows"):
         prune(model, Shallow(), frame.iloc[::-1].reset_index(drop=True), target, w[weights])
 
 

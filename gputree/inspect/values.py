@@ -90,6 +90,8 @@ def remedy(value: Any) -> str:
         return "give a list or a NumPy array: .tolist(), .to_numpy()"
     if hasattr(value, "columns"):  # frames
         return "give a NumPy array: .to_numpy()"
+    if isinstance(value, pruning.Rule):
+        return "after the fit, set_params(pruning=None) takes it out of the model and leaves the trees as they are"
     known = next((kind for kind in (bool, int, float, str, list, tuple, dict) if isinstance(value, kind)), None)
     if known is not None:
         limit = f" of at most {INTEGER_BITS} bits" if known is int else ""

@@ -33,7 +33,7 @@ from gputree.learners.bagging import Bagging, draws_of_a_bag, listed
 from gputree.learners.callbacks import CallbackSupportMixin, begin_fit, begin_trees, end_fit, end_trees, with_callbacks
 from gputree.learners.forest_looks import ForestLooks, Trees
 from gputree.learners.grower import Prepared, Rows
-from gputree.learners.growth import StoppedGrower
+from gputree.learners.growth import REASONS, StoppedGrower
 from gputree.learners.held_out import of_a_bag
 from gputree.learners.out_of_bag import CHECK, OutOfBag
 from gputree.learners.parameters import TREE_CONSTRAINTS
@@ -45,7 +45,7 @@ DEVICE_POSITIONS = 1 << 26  # ... on a device, where each tree has a count for e
 MOST_TREES = 2**31 - 1  # each has a node, and those are numbered in 32 bits
 TREE_ATTRIBUTES = (
     *("schema_", "layout_", "weight_unit_", "n_outputs_", "n_features_in_", "feature_names_in_", "max_features_"),
-    *("classes_", "n_classes_", "fit_info_"),
+    *("classes_", "n_classes_", "fit_info_", "pruned_by_"),
 )
 FOREST_CONSTRAINTS: dict[str, Any] = {
     **{name: rule for name, rule in TREE_CONSTRAINTS.items() if name != "splitter"},
@@ -80,7 +80,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = FOREST_CONSTRAINTS
     _saved: ClassVar[tuple[str, ...]] = (
-        *("_stop_codes", "_stop_words"),
+        *(*REASONS, "pruned_by_"),
         *("seed_", "n_rows_", "bagging_", "_grown_by"),
         *("oob_score_", "oob_errors_", "oob_decision_function_", "oob_prediction_"),
     )
@@ -106,8 +106,9 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
         begin = time.perf_counter()
         self._check_parameters()
         before = self._kept()
-        for name in [name for name in self.__dict__ if name.startswith("oob_") and name.endswith("_")]:
-            del self.__dict__[name]  # of another fit
+        stale = [name for name in self.__dict__ if name.startswith("oob_") and name.endswith("_")]
+        for name in (*stale, "pruned_by_"):
+            self.__dict__.pop(name, None)  # of another fit
         begin_fit(self, self.n_estimators - (0 if before is None else before["forest_"].roots.size))
         try:
             ready = self._prepare(X, y, sample_weight)
@@ -261,20 +262,15 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
 
         return grown
 
-    @property
-    def _own_rows(self) -> bool:
-        """Whether each tree is finished by the rows of its own bag."""
-        return self.bagging_ is not None and self._asks_rows
-
     def _finished(self, forest: Forest, trees: range, ready: Prepared, cuts: tuple[Cuts, ...]) -> Forest:
         """Trees of these numbers as they are kept: each as a fit of its rows alone prunes it."""
-        if not self._own_rows:
+        if self.bagging_ is None or not self._asks_rows:
             return self._pruned(forest, ready)
         return joined([self._pruned(forest.tree(i), self._alone(ready, t)) for i, t in enumerate(trees)])
 
     def _alone(self, ready: Prepared, t: int) -> Prepared:
         """The same with the rows of one tree, where such trees ask for them."""
-        if not self._own_rows:
+        if self.bagging_ is None or not self._asks_rows:
             return ready
         return replace(ready, rows=of_a_bag(ready.rows, Bags(1, t, self.seed_, ready.recipe.sampler.draws)))
 

@@ -9,7 +9,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from itertools import repeat
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -202,9 +201,8 @@ class Grower(BaseEstimator):
     def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
         """What the rule of pruning leaves of trees, which all have the rows."""
         rule = self._pruner()
-        if rule is None:
-            return forest
-        return what_is_left(rule, self._fitted(forest, ready.rows.target), repeat(wanted_cases(rule, ready.rows)))
+        fitted = self._fitted(forest, ready.rows.target)
+        return forest if rule is None else what_is_left(rule, fitted, wanted_cases(rule, ready.rows))
 
     def _check_parameters(self) -> None:
         """Refuse a parameter by name, value and what is allowed."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,9 +75,9 @@ def why_not_in_bags(pruner: Rule | None, stopping: Any) -> str:
     )
 
 
-def wanted_cases(rule: Rule, rows: Rows) -> Cases | None:
-    """The rows of the fit of one tree, or those kept back, as a rule asks for them."""
-    return cases_of(rows) if rule.needs is Needs.FIT else rows.held
+def wanted_cases(rule: Rule, rows: Rows) -> Iterator[Cases | None]:
+    """For trees of the same rows these, or those kept back, as a rule asks for them."""
+    return repeat(cases_of(rows) if rule.needs is Needs.FIT else rows.held)
 
 
 def cases_of(rows: Rows) -> Cases:

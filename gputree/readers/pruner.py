@@ -13,7 +13,7 @@ from gputree.readers.learner import dashed
 from gputree.readers.rows import add_row_options, known_target, read_rows, show_rows
 from gputree.readers.rules import PRUNING, WRITTEN, read_rule, rule_paragraph
 from gputree.readers.tables import load_model, save_model
-from gputree.report import LABEL, WIDTH, scores, show, tree_size
+from gputree.report import LABEL, WIDTH, complaining, scores, show, tree_size
 
 
 def add_prune_options(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,8 @@ def run_prune(args: argparse.Namespace) -> None:
     if rows is None or rule.needs is Needs.NO_ROWS:
         pruned = prune(model, rule)
     else:
-        pruned = prune(model, rule, rows.X, y, rows.weight)
+        with complaining():
+            pruned = prune(model, rule, rows.X, y, rows.weight)
     save_model(pruned, args.output)
     show("rule", shortened(repr(rule), WIDTH - LABEL))
     if rows:
