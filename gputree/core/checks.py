@@ -88,10 +88,10 @@ def open_unit(name: str, value: Any, hint: str = "") -> None:
         raise ValueError(f"{name}={brief(value)} must be a number above 0 and below 1{hint}")
 
 
-def at_least_nothing(name: str, value: Any) -> None:
+def at_least_nothing(name: str, value: Any, hint: str = "") -> None:
     """Refuse what is no finite number of 0 or more."""
     if not is_number(value) or not 0.0 <= value < math.inf:
-        raise ValueError(f"{name}={brief(value)} must be a number of at least 0")
+        raise ValueError(f"{name}={brief(value)} must be a number of at least 0{hint}")
 
 
 def positive(name: str, value: Any) -> None:

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from gputree.core.checks import at_least_nothing, is_number, one_of
+from gputree.core.checks import at_least_nothing, is_number, one_of, shown
 from gputree.core.conditions import Condition, Interval, Subset
 from gputree.core.rules import Rule
 from gputree.core.schema import Feature, Kind
 
 ROUNDING = 1e-6  # that the sum of shares may miss 1 by
 MOST = 10  # names in a message
+TOO_LARGE = ": the weights of the rows add up to more than a float holds; multiply them by a small factor, such as 1e-9"
 TESTS: dict[Kind, Any] = {Kind.NUMERIC: Interval, Kind.CATEGORICAL: Subset}
 
 
@@ -60,7 +61,7 @@ class Names:
             raise ValueError(f"column {repeated(names)!r} has several conditions; join them to one")
         for condition in rule.conditions:
             self.check_condition(condition)
-        if self.labels is not None and rule.outcome not in self.labels:
+        if self.labels is not None and not (can_be_told(rule.outcome) and rule.outcome in self.labels):
             raise ValueError(f"outcome {rule.outcome!r} is none of the classes {some(self.labels)}")
         if self.labels is None and (not is_number(rule.outcome) or rule.outcome != rule.outcome):
             raise ValueError(f"outcome {rule.outcome!r} is no number, and there are no classes; give either")
@@ -71,11 +72,13 @@ class Names:
     def check_training(self, weight: float | None, shares: Sequence[float]) -> None:
         """What training rows weigh, and the shares of the classes in that."""
         if weight is not None:
-            at_least_nothing("weight", weight)
+            at_least_nothing("weight", weight, TOO_LARGE if weight == math.inf else "")
+        if len(shares) > 0 and self.labels is None:
+            raise ValueError(f"shares {some(shares)} are those of classes, and there are none; leave them out")
         if len(shares) > 0:
-            found, n = np.array(shares), len(self.labels or ())
-            numbers = found.shape == (n,) and found.dtype.kind in "if" and found.min() >= 0.0
-            if not numbers or not abs(found.sum() - 1.0) <= ROUNDING:
+            n = len(self.labels or ())
+            numbers = len(shares) == n and all(is_number(share) and share >= 0.0 for share in shares)
+            if not numbers or not abs(math.fsum(shares) - 1.0) <= ROUNDING:
                 raise ValueError(
                     f"shares {some(shares)} must be {n} numbers, one a class, of at least 0, and sum up to 1"
                 )
@@ -135,8 +138,20 @@ def fits(classes: Sequence[Any], dtype: str) -> bool:
         return False
 
 
+def can_be_told(value: Any) -> bool:
+    """Whether a value can be a label or a category; lists and arrays cannot."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
 def once(what: str, values: Sequence[Any]) -> None:
-    """Nothing is listed twice."""
+    """Nothing is listed twice, and nothing that cannot be told from others."""
+    odd = [value for value in values if not can_be_told(value)]
+    if odd:
+        raise ValueError(f"the {what} hold {shown(odd[0])}; give text, numbers and booleans")
     if len(set(values)) < len(values):
         raise ValueError(f"the {what} have {repeated(values)!r} twice; give each once")
 
@@ -149,5 +164,5 @@ def repeated(values: Sequence[Any]) -> Any:
 
 def some(values: Collection[Any]) -> str:
     """Values as a message names them, not more than some."""
-    shown = ", ".join(map(repr, list(values)[:MOST]))
-    return f"{shown} and {len(values) - MOST} more" if len(values) > MOST else shown
+    first = ", ".join(map(repr, list(values)[:MOST]))
+    return f"{first} and {len(values) - MOST} more" if len(values) > MOST else first

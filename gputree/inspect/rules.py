@@ -15,6 +15,7 @@ from gputree.core.forest import Forest, Test
 from gputree.core.rule_words import condition_text, conditions_text, word
 from gputree.core.rules import Rule
 from gputree.core.schema import Feature
+from gputree.core.target import Layout
 from gputree.inspect.words import require_tree
 from gputree.learners.rule_set import RuleSet, or_nan
 from gputree.table import FrameLibrary, _frame_library
@@ -77,11 +78,13 @@ def rules(model: Any) -> RuleSet:
         "near a threshold rows go down both branches, which no rule says; fit with soft_thresholds=False, or read "
         "gputree.export_text(model)"
     )
-    counted = model.layout_.count(forest.stats.T)
-    if counted[forest.kind == Test.LEAF].sum() > counted[0]:  # rows of the fit count in several leaves
+    n_rows = int(model.layout_.count(forest.stats.T)[0])
+    spread = rows_spread(forest, model.layout_)
+    if spread:
         warnings.warn(
             "the tree sends rows down every branch where a value is missing or a category not listed, which no rule "
-            "says: such rows may meet no rule and then get the outcome of the root, not that of the tree",
+            f"says: such rows, at least {spread:,} of the {n_rows:,} of the fit, may meet no rule and then get the "
+            "outcome of the root, not that of the tree",
             UserWarning,
             stacklevel=2,
         )
@@ -103,6 +106,15 @@ def rules(model: Any) -> RuleSet:
     )
 
 
+def rows_spread(forest: Forest, layout: Layout) -> int:
+    """Rows of the fit that the test which sends most of them down every branch does; each counts in all children."""
+    counted, inner = layout.count(forest.stats.T), forest.kind != Test.LEAF
+    child = np.flatnonzero(forest.parent >= 0)
+    below = np.bincount(forest.parent[child], counted[child], forest.n_nodes)
+    more = (below - counted)[inner] / np.maximum(forest.n_children[inner] - 1.0, 1.0)
+    return int(np.ceil(more.max(initial=0.0)))
+
+
 class Facts:
     """What the nodes of a tree predict, and how sure."""
 
@@ -111,7 +123,8 @@ class Facts:
         if is_classifier(model):
             self.classes = model.classes_[0] if isinstance(model.classes_, list) else model.classes_
         self.value: NDArray[np.float64] = model.forest_.value
-        self.weight = model.layout_.weight(model.forest_.stats.T) * model.weight_unit_
+        with np.errstate(over="ignore"):  # a weight of inf is refused by name
+            self.weight = model.layout_.weight(model.forest_.stats.T) * model.weight_unit_
 
     def rule(self, node: int, conditions: tuple[Condition, ...]) -> Rule:
         """The rule of a node."""

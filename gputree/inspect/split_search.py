@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -74,16 +73,13 @@ class Searched:
 
 def path_key(model: Any, node: int) -> int:
     """The key that random draws at a node were made with."""
-    if not (model.random_state is None or isinstance(model.random_state, Integral)):
-        raise ValueError(
-            f"random_state={model.random_state!r} cannot draw the thresholds of this tree again; fit it with an integer"
-        )
     forest, path = model.forest_, []
     while forest.parent[node] >= 0:
         parent = forest.parent[node]
         path.append(int(node - forest.first_child[parent]))
         node = parent
-    key = root_keys(model._seed(), 0)
+    key = getattr(model, "_root_key", None)
+    key = root_keys(model._seed(), 0) if key is None else key  # older files have none
     for branch in reversed(path):
         key = child_keys(key, branch)
     return int(key)

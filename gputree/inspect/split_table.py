@@ -99,7 +99,7 @@ def split_table_of(model: Any, X: Any, y: Any, node: int = 0, sample_weight: Arr
         If `model` is no tree of this library.
     ValueError
         If there is no such node, or no row in it; if y has several outputs; at nodes below the root, if the tree has
-        monotonic constraints; if random thresholds were drawn from a RandomState, which cannot draw them again.
+        monotonic constraints.
 
     Examples
     --------

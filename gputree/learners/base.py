@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from gputree.backends.arrays import in_kind, to_host
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
+from gputree.core.keys import root_keys
 from gputree.core.target import Layout
 from gputree.engine.pruning import Cases, Needs, cost_complexity_path
 from gputree.learners.grower import Prepared, Rows
@@ -31,7 +32,7 @@ class BaseTree(Looks, StoppedGrower):
     """What classification and regression trees share."""
 
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
-    _saved: ClassVar[tuple[str, ...]] = (*REASONS, "pruned_by_")
+    _saved: ClassVar[tuple[str, ...]] = (*REASONS, "pruned_by_", "_root_key")
     _one_tree: ClassVar[bool] = True
     validation_fraction: float = 1 / 3  # where a class has no such parameter
 
@@ -64,7 +65,7 @@ class BaseTree(Looks, StoppedGrower):
         for name in ("forest_", *self._saved):
             self.__dict__.pop(name, None)  # a fit that fails leaves no model behind
         ready = self._prepare(X, y, sample_weight)
-        target = ready.rows.target
+        target, self._root_key = ready.rows.target, int(root_keys(ready.seed, 0))
         watch = reporter(begin) if self.verbose else None
 
         def work(ready: Prepared) -> None:

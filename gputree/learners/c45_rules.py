@@ -227,6 +227,11 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         matrix = self._read(X)
         return self.rules_._shares(matrix)
 
+    def rules(self) -> RuleSet:
+        """The rules, as of a tree."""
+        check_is_fitted(self, "rules_")
+        return self.rules_
+
     def _read(self, X: Any) -> Any:
         """The columns that rules ask for."""
         check_is_fitted(self, "rules_")

@@ -24,6 +24,7 @@ from gputree.core.bags import Bags, Draws
 from gputree.core.checks import lasting
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
+from gputree.core.keys import root_keys
 from gputree.core.schema import Cuts, Schema
 from gputree.core.target import Layout, Target, counting_rows
 from gputree.engine.grow import Watch, grow
@@ -320,7 +321,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
     def _tree(self, t: int) -> Any:
         """Tree t as an estimator."""
         model = handed_down(self, self._unfitted(), TREE_ATTRIBUTES)
-        model.forest_ = self.forest_.tree(t).lock()
+        model.forest_, model._root_key = self.forest_.tree(t).lock(), int(root_keys(self.seed_, t))
         self._tell_reasons(model, t)
         return model
 

@@ -64,6 +64,13 @@ class RuleLooks:
 
         return rules_to_frame(self, library)
 
+    def score(self: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy on rows X with labels y, or R^2 with numbers y, weighted by sample_weight (n_rows,) if given."""
+        from sklearn.metrics import accuracy_score, r2_score
+
+        usual = r2_score if self.classes is None else accuracy_score
+        return float(usual(y, self.predict(X), sample_weight=sample_weight))
+
     def dnf(self: Any, outcome: Any) -> str:
         """When an outcome holds, as a sum of products; see `gputree.inspect.rules.dnf`."""
         from gputree.inspect.rules import dnf

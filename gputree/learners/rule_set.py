@@ -208,17 +208,20 @@ class RuleSet(RuleLooks):
         -------
         RuleSet
             Every rule over all rows that meet it, the default over those that meet none; the confidence is the share of
-            the rule's class, and not known where no row meets it. Numbers: the weights alone.
+            the rule's class, and not known where no row meets it (a vote keeps its own). Numbers: the weights alone.
         """
         matrix = self._read(X)
         (column,) = as_columns(y, matrix.shape[0])
         number = np.zeros(column.size, np.int32) if self.classes is None else numbers_of(column, self.classes_)
         sums = self._sums(matrix, number, checked_weight(sample_weight, column))
-        total = sums.sum(axis=1).tolist()
-        shares = [tuple((own / n).tolist()) if self.classes and n else () for own, n in zip(sums, total, strict=True)]
+        with np.errstate(all="ignore"):  # a weight of inf is refused by name
+            parts = (sums / sums.sum(axis=1, keepdims=True)).tolist()
+            total = sums.sum(axis=1).tolist()
+        shares = [tuple(own) if self.classes and n else () for own, n in zip(parts, total, strict=True)]
 
         def counted(rule: Rule, i: int) -> Rule:
-            return replace(rule, weight=total[i], shares=shares[i], confidence=self._share_of(rule, shares[i]))
+            known = rule.confidence if self.conflict == "vote" and not shares[i] else self._share_of(rule, shares[i])
+            return replace(rule, weight=total[i], shares=shares[i], confidence=known)
 
         rules = tuple(counted(rule, i) for i, rule in enumerate(self.rules))
         default = counted(self.default, -2) if self.default else None

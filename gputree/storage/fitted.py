@@ -25,6 +25,7 @@ from gputree.storage.upgrade import Arrays
 NUMBERS = "biuf"  # kinds of the arrays
 PER_ROW = ("oob_decision_function_", "oob_prediction_")  # attributes with a value for every row of the fit
 SEEDS = 2**32  # what `random_state` allows
+KEYS = 2**64  # of random draws at a node
 
 
 def describe_fitted(model: Any, arrays: Arrays) -> dict[str, Any]:
@@ -105,6 +106,8 @@ def check_fitted(model: Any, forest: Forest) -> None:
     """
     check_reasons(model, forest)
     typed(getattr(model, "pruned_by_", ""), str, "what the trees were pruned by")
+    key = typed(getattr(model, "_root_key", 0), int, "the key of the root")
+    expect(0 <= key < KEYS, f"the key of the root is {brief(key)}, and keys are 0 to {KEYS - 1}")
     if "seed_" not in model._saved:
         expect(forest.roots.size == 1, f"a {type(model).__name__} has one tree, and the file has {forest.roots.size}")
         check_tests(model, forest)

@@ -17,7 +17,15 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier as SklearnTree
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
+from gputree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+    ExtraTreesClassifier,
+    load,
+    save,
+)
 from gputree.core.forest import Test
 from gputree.datasets import (
     Table,
@@ -394,11 +402,28 @@ def test_limits_of_the_model_hold() -> None:
     assert found.best == "humidity"
 
 
-def test_random_tests_cannot_be_drawn_again_from_a_state() -> None:
+def test_random_tests_are_drawn_again_from_a_state() -> None:
+    """By the seed that it gave to the fit; the state is left alone."""
     X, y, _ = mixed_table(3)
-    model = ExtraTreeClassifier(random_state=np.random.RandomState(0)).fit(X, y)
-    with pytest.raises(ValueError, match="cannot draw the thresholds of this tree again; fit it with an integer"):
-        split_table_of(model, X, y)
+    state = np.random.RandomState(0)
+    model = ExtraTreeClassifier(max_features=None, random_state=state).fit(X, y)
+    before = state.get_state()[2]
+    for node in np.flatnonzero(model.forest_.kind != Test.LEAF)[:4].tolist():
+        row, children = split_table_of(model, X, y, node).row(), model.forest_.node(node).children
+        assert row.feature == X.columns[model.forest_.feature[node]]
+        counts = model.layout_.count(model.forest_.stats[children].T)
+        assert [branch.rows for branch in row.branches] == counts.tolist()
+    assert state.get_state()[2] == before
+
+
+def test_the_table_of_every_tree_of_a_forest_is_its_own(tmp_path: Path) -> None:
+    """Each draws other thresholds, also when it is saved alone."""
+    X, y, _ = mixed_table(3)
+    for tree in ExtraTreesClassifier(3, max_features=None).fit(X, y):
+        save(tree, tmp_path / "tree")
+        counts = tree.layout_.count(tree.forest_.stats[tree.forest_.node(0).children].T).tolist()
+        for model in (tree, load(tmp_path / "tree")):
+            assert [branch.rows for branch in model.split_table(X, y).row().branches] == counts
 
 
 def test_monotone_bounds_are_known_at_the_root_only() -> None:

@@ -203,6 +203,13 @@ def test_the_fingerprint_is_kept_in_a_file(tmp_path: Path) -> None:
     assert load(tmp_path / "model").fingerprint() == model.fingerprint()
 
 
+def test_rules_are_given_as_of_a_tree() -> None:
+    model = C45Rules()
+    with pytest.raises(NotFittedError):
+        model.rules()
+    assert model.fit(*load_iris(return_X_y=True)).rules() is model.rules_
+
+
 def test_one_class_and_no_rule() -> None:
     """All rows have one label: the default says it."""
     model = C45Rules().fit([[1.0], [2.0], [3.0]], ["a"] * 3)

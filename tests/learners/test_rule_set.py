@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,31 @@ def test_measures_by_hand() -> None:
         found.measured(X, np.array(["perhaps"] * 10))
 
 
+def test_rules_of_a_vote_that_no_row_meets_keep_their_confidence() -> None:
+    text = "if (a<=1) then x [confidence 0.5] if (a>100) then y [confidence 0.25] conflict vote else x"
+    found = RuleSet.from_text(text).measured([[0.0], [1.0], [2.0]], ["x", "y", "x"])
+    assert [(rule.weight, rule.confidence) for rule in found] == [(2.0, 0.5), (0.0, 0.25)]
+    assert found.predict([[200.0]]).tolist() == ["y"]
+    assert replace(found, conflict="first").measured([[0.0]], ["y"]).rules[1].confidence is None
+
+
+def test_scores_are_accuracy_and_r2() -> None:
+    found = RuleSet.from_text("if (a<=1) then x else y")
+    assert found.score([[0.0], [1.0], [2.0], [3.0]], ["x", "y", "y", "z"]) == 0.5
+    assert found.score([[0.0], [1.0]], ["x", "y"], [3, 1]) == 0.75
+    numbers = RuleSet.from_text("if (a<=1) then 1.0 else 3.0")
+    assert numbers.score([[0.0], [1.0], [2.0]], [1.0, 1.0, 4.0]) == pytest.approx(1 - 1 / 6)
+
+
+def test_weights_that_add_up_to_too_much() -> None:
+    found = RuleSet.from_text("if (a<=1) then x else y")
+    with pytest.raises(ValueError, match="the weights of the rows add up to more than a float holds; multiply them"):
+        found.measured([[0.0], [1.0]], ["x", "y"], [1e308, 1e308])
+    model = DecisionTreeClassifier().fit([[0.0], [1.0]], ["x", "y"], [1e308, 1e308])
+    with pytest.raises(ValueError, match="the weights of the rows add up to more than a float holds; multiply them"):
+        model.rules()
+
+
 def test_measures_that_are_not_known_are_nan() -> None:
     found = going_out()
     assert np.isnan(found.coverage).all()
@@ -169,6 +195,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"weight": -1.0}, "weight=-1.0 must be a number of at least 0"),
     ({"shares": (1.5, -0.5)}, "shares 1.5, -0.5 must be 2 numbers"),
     ({"classes": ("p", "p")}, "the classes have 'p' twice"),
+    ({"classes": ("p", ["q"])}, "the classes hold ['q'] of type list; give text, numbers and booleans"),
+    ({"rules": [Rule((), ["p"])]}, "rule 0: outcome ['p'] is none of the classes 'p', 'q'"),
+    ({"rules": [Rule((Subset("c", (["a"],)),), "p")]}, "hold ['a'] of type list; give text"),
+    ({"rules": [Rule((), "p", shares=((0.5,), (0.2, 0.3)))]}, "shares (0.5,), (0.2, 0.3) must be 2 numbers"),
+    ({"classes": None, "shares": (0.5, 0.5)}, "shares 0.5, 0.5 are those of classes, and there are none; leave"),
     ({"features": (X, X)}, "the columns have 'x' twice"),
     ({"classes": ("p", "long"), "dtype": "<U1"}, "dtype='<U1' does not hold the classes 'p', 'long'"),
 ]
