@@ -25,6 +25,7 @@ from gputree import (
     RandomForestRegressor,
     stopping,
 )
+from gputree.core.checks import countable
 from gputree.core.forest import SPREAD, Forest, Test, joined
 from gputree.engine.pruning import cost_complexity_path, nested
 from gputree.engine.pruning import prune as one_alpha
@@ -357,6 +358,21 @@ def test_rows_of_the_fit_are_not_held_out(model: Any, rule: Rule) -> None:
         prune(model, rule, X, y)
     prune(model, rule, X[::2], y[::2])
     prune(model, rule, X[::2], y[::2], np.full(30, 1e308))
+
+
+def test_bags_are_of_as_many_rows_as_the_fit_had() -> None:
+    X, y = noisy()
+    for some in (X[:-1], np.concatenate([X, X[:1]])):
+        with pytest.raises(ValueError, match=f"X has {len(some)} rows, and the fit had 60; give the rows of the fit"):
+            prune(RandomForestClassifier(2).fit(X, y), ErrorBased(), some, np.resize(y, len(some)))
+
+
+def test_cases_have_bounds() -> None:
+    for cases in (2.0**-800, 2.0**100):
+        countable("it", cases)
+    for cases in (2.0**-801, 2.0**101, np.inf):
+        with pytest.raises(ValueError, match="and it counts cases by them"):
+            countable("it", cases)
 
 
 def test_weights_that_conversion_rounded() -> None:

@@ -31,7 +31,7 @@ from gputree.core.splits import (
 )
 from gputree.core.target import refined
 from gputree.engine.pruning import Collapse, ErrorBased, ReducedError, Rule
-from gputree.engine.pruning.errors import MOST_J48
+from gputree.engine.pruning.errors import check_j48
 from gputree.engine.recipe import Recipe
 from gputree.engine.soften import soft_bounds
 from gputree.learners.grower import Prepared, Rows
@@ -310,12 +310,9 @@ class C45Classifier(ClassifierTree):
         """How the tree is pruned."""
         if self.pruning == "error":
             limit = "c45" if self.constants == "c4.5" else "j48"
-            if limit == "j48" and self.confidence > MOST_J48:
-                raise ValueError(
-                    f"confidence={self.confidence!r} must be at most {MOST_J48} with constants='j48', whose normal "
-                    "approximation expects fewer errors than were made beyond it; give constants='c4.5', or "
-                    f"pruning=ErrorBased({self.confidence!r}, 'binomial')"
-                )
+            if limit == "j48":
+                other = f"constants='c4.5', or pruning=ErrorBased({self.confidence!r}, 'binomial')"
+                check_j48("confidence", self.confidence, "constants='j48'", other)
             return ErrorBased(self.confidence, limit, self.subtree_raising)
         return ReducedError() if self.pruning == "reduced_error" else self.pruning
 

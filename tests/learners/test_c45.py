@@ -362,6 +362,22 @@ def test_one_output_only() -> None:
         C45Classifier().fit([[0.0], [1.0]], [[0, 1], [1, 0]])
 
 
+@pytest.mark.parametrize(
+    ("split", "given", "whole"),
+    [
+        ("multiway", None, False),
+        ("grouped", None, False),
+        ("binary", None, True),
+        ("multiway", {"c": list("abc")}, True),
+    ],
+)
+def test_weights_are_parted_where_a_test_may_not_know_a_category(split: str, given: Any, whole: bool) -> None:
+    X, y = pd.DataFrame({"c": list("aabbcc") * 3}), [0, 0, 1, 1, 0, 1] * 3
+    model = C45Classifier(categorical_split=split, categories=given)
+    assert (model.fit(X, y).weight_unit_ == 1.0) == whole
+    assert C45Classifier(categorical_split=split).fit(X.replace("a", None), y).weight_unit_ < 1.0
+
+
 def test_weights_that_cannot_count_cases_are_refused() -> None:
     X, y = np.arange(20.0).reshape(-1, 1), np.arange(20) // 10
     with pytest.raises(ValueError, match="multiply sample_weight so that a case weighs about 1"):

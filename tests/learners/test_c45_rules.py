@@ -203,6 +203,15 @@ def test_the_fingerprint_is_kept_in_a_file(tmp_path: Path) -> None:
     assert load(tmp_path / "model").fingerprint() == model.fingerprint()
 
 
+@pytest.mark.parametrize(("n_missing", "n_paths"), [(0, 1), (9, 1), (10, 2)])
+def test_parts_of_rows_that_make_one_are_a_row(n_missing: int, n_paths: int) -> None:
+    """A tenth of every row with a missing value goes to the leaf on the left; ten are 1 but for rounding."""
+    tree = C45Classifier(pruning=None).fit([[0.0]] * 2 + [[1.0]] * 18, [0] * 2 + [1] * 18)
+    X, y = [[1.0]] * 5 + [[np.nan]] * n_missing, [1] * 5 + [0] * n_missing
+    model = C45Rules(FrozenEstimator(tree)).fit(X, y)
+    assert len(list(model._paths(model._cases(X, y)))) == n_paths
+
+
 def test_rules_are_given_as_of_a_tree() -> None:
     model = C45Rules()
     with pytest.raises(NotFittedError):

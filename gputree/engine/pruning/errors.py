@@ -73,6 +73,15 @@ def j48_errors(N: Floats, E: Floats, cf: float) -> Floats:
     return with_few(N, E, cf, np.where(E >= 1.0, rest, np.nan), one)
 
 
+def check_j48(name: str, cf: float, where: str, remedy: str) -> None:
+    """Refuse a confidence of which `j48_errors` makes no limit; raises ValueError."""
+    if cf > MOST_J48:
+        raise ValueError(
+            f"{name}={cf!r} must be at most {MOST_J48} with {where}, whose normal approximation expects fewer errors "
+            f"than were made beyond it; give {remedy}"
+        )
+
+
 def binomial_errors(N: Floats, E: Floats, cf: float) -> Floats:
     """The exact binomial limit: U with P(at most E errors of N; U) = cf, times N, less E.
 

@@ -15,7 +15,7 @@ from gputree.core.checks import at_least_nothing, one_of, open_unit, shown, yes_
 from gputree.core.forest import Forest, Test, joined
 from gputree.core.routes import Parts, branch_shares, by_shares, levels
 from gputree.engine.pruning.bottom_up import cheaper_leaves, greedy_leaves
-from gputree.engine.pruning.errors import ADDED, MOST_J48
+from gputree.engine.pruning.errors import ADDED, check_j48
 from gputree.engine.pruning.path import PENALTIES, Path, cost_complexity_path, prune
 from gputree.engine.pruning.raising import EQUAL, SLACK, Limit, Raising
 from gputree.engine.pruning.records import Cases, Fitted
@@ -183,11 +183,8 @@ class ErrorBased(Rule):
     def __post_init__(self) -> None:
         open_unit("cf", self.cf, "; C4.5 takes 0.25")
         one_of("limit", self.limit, ADDED)
-        if self.limit == "j48" and self.cf > MOST_J48:
-            raise ValueError(
-                f"cf={self.cf!r} must be at most {MOST_J48} with limit='j48', whose normal approximation expects fewer "
-                "errors than were made beyond it; give limit='c45' or 'binomial'"
-            )
+        if self.limit == "j48":
+            check_j48("cf", self.cf, "limit='j48'", "limit='c45' or 'binomial'")
         yes_or_no("raising", self.raising)
 
     @property
