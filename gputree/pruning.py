@@ -274,7 +274,7 @@ def cost_complexity_path(model: Any, penalty: str = "leaves", cost: str = "impur
 
 def fitted_of(model: Any) -> Fitted:
     """What rules read of a model."""
-    return Fitted(model.forest_, model.layout_, model.weight_unit_, model._meaning().criterion)
+    return Fitted(model.forest_, model.layout_, model.weight_unit_, model._meaning().criterion, model.schema_.kinds)
 
 
 def check_model(model: Any, rule: Rule) -> None:

@@ -196,7 +196,7 @@ class Grower(BaseEstimator):
 
     def _fitted(self, forest: Forest, target: Target) -> Fitted:
         """What rules read of grown trees."""
-        return Fitted(forest, target.layout, target.weights.unit, self._shown(target.layout))
+        return Fitted(forest, target.layout, target.weights.unit, self._shown(target.layout), self.schema_.kinds)
 
     def _pruned(self, forest: Forest, ready: Prepared) -> Forest:
         """What the rule of pruning leaves of trees, which all have the rows."""

@@ -18,7 +18,7 @@ from gputree.core.routes import branches_of
 from gputree.engine.pruning import BottomUp, Fitted, RiskBound, whole_trees
 from gputree.engine.pruning.bounds import count_tests
 from gputree.inspect.check import check_forest
-from gputree.pruning import as_fitted, prune, read_cases
+from gputree.pruning import as_fitted, fitted_of, prune, read_cases
 
 Bound = Callable[[float, int, int], float]
 
@@ -158,7 +158,7 @@ def test_plain_recursion(learner: str, seed: int, missing: bool, bound: str) -> 
     model = make(learner).fit(X, y, weight)
     cases = read_cases(model, X, y, weight)
     n_classes = int(y.max()) + 1
-    n_tests = count_tests(model.forest_, cases)
+    n_tests = count_tests(fitted_of(model), cases)
     f = {"risk": risk(n_tests, n_classes, 60.0 * weight.sum()), "linear": linear, "sizes": sizes}[bound]
     plain = Plain(model, cases.X, cases.y[0], weight, f).run()
     found = prune(model, BottomUp(lambda tree, m: f(tree.error, tree.n_nodes, tree.n_leaves)), X, y, weight)
@@ -229,6 +229,7 @@ def test_counting_tests() -> None:
     X = pd.DataFrame({"bit": [0.0, 1.0] * 20, "number": np.arange(40.0) % 5, "same": 1.0})
     X["word"] = pd.Categorical(rng.choice(list("uvwx"), 40))
     y = (X["word"].isin(["u", "v"]) ^ (X["bit"] == 1) ^ (X["number"] > 2)).astype(int)
-    for learner, tests in (("binary", 1 + 4 + 7), ("multiway", 1 + 4 + 1)):
+    X["other"] = pd.Categorical(list("xyz") + ["x"] * 37)  # which no test looks up
+    for learner, tests in (("binary", 1 + 4 + 7 + 3), ("multiway", 1 + 4 + 1 + 1)):
         model = make(learner).fit(X, y)
-        assert count_tests(model.forest_, read_cases(model, X, y, None)) == tests
+        assert count_tests(fitted_of(model), read_cases(model, X, y, None)) == tests

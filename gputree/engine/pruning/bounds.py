@@ -15,6 +15,7 @@ from gputree.core.checks import open_unit, whole
 from gputree.core.description import code_length, risk_bound
 from gputree.core.forest import Forest, Test
 from gputree.core.routes import Parts, branch_shares, leaf_parts
+from gputree.core.schema import Kind
 from gputree.engine.pruning.records import Cases, Fitted
 from gputree.engine.pruning.rules import Needs, Rule
 from gputree.engine.pruning.whole_trees import Floats, Score, Trees, whole_trees
@@ -171,7 +172,7 @@ class RiskBound(Rule):
     def __call__(self, fitted: Fitted, cases: Cases | None = None) -> Forest:
         """The forest that is left."""
         cases = self.asked(cases)
-        n_tests = int(self.n_tests) if self.n_tests is not None else count_tests(fitted.forest, cases)
+        n_tests = int(self.n_tests) if self.n_tests is not None else count_tests(fitted, cases)
         classes = fitted.layout.sizes[0]
 
         def score(m: float) -> Score:
@@ -180,13 +181,11 @@ class RiskBound(Rule):
         return whole_trees(fitted, cases, score)
 
 
-def count_tests(forest: Forest, cases: Cases) -> int:
-    """Tests that part the cases, over all columns.
-
-    Columns that some test looks up hold categories; where a test has more than two branches, each has its own.
-    """
+def count_tests(fitted: Fitted, cases: Cases) -> int:
+    """Tests that part the cases, over all columns; where one has more than two branches, each category has its own."""
+    forest = fitted.forest
     lookup = forest.kind == Test.LOOKUP
-    categories = set(forest.feature[lookup].tolist())
+    categories = set(np.flatnonzero(fitted.kinds == Kind.CATEGORICAL).tolist())
     multiway = bool((forest.n_children[lookup] > 2).any())
     total = 0
     for f, column in enumerate(cases.X[cases.weight > 0].T):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,13 @@ from gputree.core.target import Layout
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A forest and what its arrays mean; a case weighs ``1 / unit`` units."""
+    """A forest and what its arrays mean; a case weighs ``1 / unit`` units. ``kinds`` are those of the columns (F,)."""
 
     forest: Forest
     layout: Layout
     unit: float
     criterion: Criterion
+    kinds: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     @property
     def weight(self) -> NDArray[np.int64]:
