@@ -902,6 +902,7 @@ def test_prune_by_a_rule_that_needs_no_rows(run: Run) -> None:
     assert after.forest_.n_nodes < before.forest_.n_nodes
     assert value(out, "fingerprint") == after.fingerprint()
     assert value(out, "saved").startswith("small.gputree (")
+    assert value(run("show", "small.gputree"), "pruned").startswith("by CostComplexity(alpha=0.01, ")
     out = run("prune", model, "--rule", "CHI-SQUARE", "--table", train)
     assert "accuracy 1.0000" in value(out, "before")
     assert "the model is not saved" in run.err

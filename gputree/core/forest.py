@@ -114,7 +114,7 @@ class Forest:
     def collapse(self, leaves: ArrayLike) -> Forest:
         """The forest in which the marked nodes, bool (N,), are leaves and what lies below them is gone.
 
-        Raises ValueError for other marks: numbers of nodes are none.
+        Raises ValueError for other marks, such as numbers of nodes.
         """
         marks = np.asarray(leaves)
         if marks.dtype != bool or marks.shape != (self.n_nodes,):
