@@ -83,7 +83,7 @@ def read_form(path: str) -> Form:
         first = file.readline()
         file.seek(0)
         delimiter = max(DELIMITERS, key=first.count)
-        names = next(records(file, delimiter), [])
+        names = next(filter(None, csv_lines(file, delimiter)), [])
     if not names:
         raise InputError(f"{path} is empty; a table begins with a line of column names")
     twice = next((name for name, times in Counter(names).items() if times > 1), None)
@@ -164,8 +164,10 @@ def blocks(form: Form, wanted: Collection[str]) -> Iterator[Block]:
             place += len(piece)
             n_rows += frame.n_rows
     with opened(form.path, place) as file:
-        rows = itertools.islice(records(file, form.delimiter), int(place == 0), None)
-        yield from lines(form, rows, wanted, n_rows)
+        rows = csv_lines(file, form.delimiter)
+        if place == 0:
+            next(filter(None, rows))  # the names
+        yield from lines(form, records(rows, len(form.names)), wanted, n_rows)
 
 
 def lines(form: Form, rows: Iterator[list[str]], wanted: Collection[str], start: int) -> Iterator[Lines]:
@@ -182,9 +184,19 @@ def lines(form: Form, rows: Iterator[list[str]], wanted: Collection[str], start:
         yield Lines({name: list(map(cell, chunk)) for name, cell in places.items()}, len(chunk))
 
 
-def records(file: TextIOWrapper, delimiter: str) -> Iterator[list[str]]:
-    """Lines that are not blank, as cells."""
-    return filter(None, csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True))
+def csv_lines(file: TextIOWrapper, delimiter: str) -> Iterator[list[str]]:
+    """The cells of every line; a blank line has none."""
+    return csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+
+
+def records(found: Iterator[list[str]], n_columns: int) -> Iterator[list[str]]:
+    """Lines that are rows: a blank one is a missing cell where a table has one column and other rows follow."""
+    blank = 0
+    for row in filter(None, found) if n_columns > 1 else found:
+        if row:
+            yield from itertools.repeat([""], blank)
+            yield row
+        blank = 0 if row else blank + 1
 
 
 @contextmanager
