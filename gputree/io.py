@@ -57,7 +57,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.core.checks import brief
+from gputree.core.checks import brief, what_is
 from gputree.core.forest import Forest
 from gputree.core.packed import LEAF, pack, unpack
 from gputree.inspect.check import FOREST_TYPES, check_forest, expect
@@ -124,7 +124,7 @@ def save(model: Any, path: Path_, *, compact: bool = True) -> None:
         grown, rules = model.tree_, {"rules": describe_rules(model)}
     if MODELS.get(type(grown).__name__) is not type(grown):
         raise TypeError(
-            f"a {type(grown).__name__} cannot be saved; models are {', '.join(MODELS)} and C45Rules: of a pipeline "
+            f"{what_is(grown)} cannot be saved; models are {', '.join(MODELS)} and C45Rules: of a pipeline "
             "save the last step, or use joblib for the whole"
         )
     check_is_fitted(grown)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import roc_auc_score
 
+from gputree.core.checks import what_is
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Kind
 from gputree.inspect.text import Style, fitting_decimals, tree_text
@@ -262,7 +263,7 @@ def rule_set(model: Any, tree: Any) -> Any:
     """The rules that a model is, or those of its tree."""
     if tree is None:
         last = len(model.estimators_) - 1
-        raise InputError(f"the trees of a {type(model).__name__} have rules; give --tree 0, or another up to {last}")
+        raise InputError(f"the trees of {what_is(model)} have rules; give --tree 0, or another up to {last}")
     if hasattr(model, "rules_"):
         return model.rules_
     with warnings.catch_warnings(record=True) as told:

@@ -415,7 +415,11 @@ TABLE = ("width,height,kind", "1,2,a", "2,3,b", "3,,a", "4,5,b")
         (TABLE[:1], "fit t.csv --target kind", "t.csv has names of columns and no rows"),
         (("a,a", "1,2"), "fit t.csv --target a", "two columns called 'a'"),
         (("1,2", "1,2"), "fit t.csv --target a", "the first line of t.csv holds numbers only"),
-        (("a,b", "1,2", "1,2,3"), "fit t.csv --target b", "row 2 of t.csv has 3 cells where the first line names 2"),
+        (
+            ("a,b", "1,2", "1,2,3"),
+            "fit t.csv --target b",
+            "row 1 (counted from 0) of t.csv has 3 cells where the first line names 2",
+        ),
         (("a,b", '1,"2'), "fit t.csv --target b", "t.csv is neither CSV in UTF-8 nor Parquet: "),
         (("a,b", "1,NA", "2,"), "fit t.csv --target b --drop-missing", "has no value in 2 rows of 2; fill them in"),
     ],
@@ -438,7 +442,11 @@ def test_binary_data_is_no_table(run: Run) -> None:
         (("width,height,a", "1,2,3"), "evaluate model t.csv --target width", "the model reads column 'width'"),
         (("width,kind", "1,a"), "evaluate model t.csv --target kind", "t.csv has no column 'height'"),
         (("width,hight", "1,2"), "predict model t.csv", "no column 'height'; did you mean 'hight'"),
-        (("width,height", "1,2", "tall,3"), "predict model t.csv", "holds 'tall' in column 'width', row 2, where the"),
+        (
+            ("width,height", "1,2", "tall,3"),
+            "predict model t.csv",
+            "holds 'tall' in column 'width', row 1 (counted from 0), where",
+        ),
     ],
 )
 def test_a_table_that_does_not_fit_the_model(rows: tuple[str, ...], argv: str, message: str, run: Run) -> None:
@@ -645,7 +653,10 @@ def wide_table(*names: str, n: int = 30) -> None:
         ("date", "column 'date' is text with 30 categories that look like dates or times; give numbers instead, or"),
         ("hour", "column 'hour' is text with 24 categories that look like dates or times"),
         ("dirty", "column 'dirty' is text, though 29 of its 30 known cells are numbers: the first that is none is"),
-        ("dirty", "is 'unknown' in row 18; mend or empty such cells, or leave it out with `--exclude dirty`"),
+        (
+            "dirty",
+            "is 'unknown' in row 17 (counted from 0); mend or empty such cells, or leave it out with `--exclude dirty`",
+        ),
         ("often", "column 'often' is text, though 21 of its 29 known cells are numbers: the first that is none is '?'"),
         ("name", "column 'name' is text with 29 categories in 29 known cells, nearly all distinct; leave it out with"),
         ("month", "column 'month' is text with 13 categories that look like dates or times"),
@@ -669,7 +680,7 @@ def test_advice_on_the_target(run: Run) -> None:
     run("fit", "t.csv", "--target", "dirty", "--exclude", "name", "-o", "model")
     told = " ".join(run.err.split())
     assert "29 of its 30 known cells are numbers" in told
-    assert "in row 18; mend or empty such cells, or name another --target" in told
+    assert "in row 17 (counted from 0); mend or empty such cells, or name another --target" in told
     wide_table("dirty", "name", n=29)
     run("fit", "t.csv", "--target", "name", "--exclude", "dirty", "--drop-missing", "-o", "model")
     assert "nearly all distinct; name another --target" in " ".join(run.err.split())
@@ -680,7 +691,7 @@ def test_rows_without_a_target_count_in_the_row_that_advice_names(run: Run) -> N
     write("t.csv", "id,dirty,y", *rows)
     out = run("fit", "t.csv", "--target", "y", "--drop-missing", "-o", "model")
     told = " ".join(run.err.split())
-    assert "'bad' in row 26;" in told
+    assert "'bad' in row 25 (counted from 0);" in told
     assert "column 'id' looks like a row index" in told
     assert value(out, "categories") == "dirty (30)"
 

@@ -260,7 +260,9 @@ def test_a_cell_that_is_no_number_is_named_with_its_row(library: str | None, mon
     monkeypatch.setattr(delimited, "library", lambda: library)
     monkeypatch.setattr(regular, "PIECE", 6)
     Path("t.csv").write_text("a\n" + "1\n" * 7 + "oops\n")
-    with pytest.raises(InputError, match="holds 'oops' in column 'a', row 8, where the model knows numbers"):
+    with pytest.raises(
+        InputError, match=r"holds 'oops' in column 'a', row 7 \(counted from 0\), where the model knows numbers"
+    ):
         read_table("t.csv", {"a": Feature("a")})
 
 

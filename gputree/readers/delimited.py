@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import row_number
 from gputree.core.schema import Kind
 from gputree.learners.frames import Columns
 from gputree.readers.cells import BOOLEANS, MISSING, InputError, Spellings, Wanted, as_numbers, is_number, object_array
@@ -141,8 +142,8 @@ def known_numbers(path: str, name: str, cells: Sequence[str], start: int) -> NDA
     if place is None:
         return as_numbers(cells)
     raise InputError(
-        f"{path} holds {cells[place]!r} in column {name!r}, row {start + place + 1}, where the model knows numbers; "
-        "give a number, or nothing where it is missing"
+        f"{path} holds {cells[place]!r} in column {name!r}, {row_number(start + place)}, where the model knows "
+        "numbers; give a number, or nothing where it is missing"
     )
 
 
@@ -177,7 +178,7 @@ def lines(form: Form, rows: Iterator[list[str]], wanted: Collection[str], start:
         ragged = next((i for i, row in enumerate(chunk) if len(row) != len(form.names)), None)
         if ragged is not None:
             raise InputError(
-                f"row {start + ragged + 1} of {form.path} has {count(len(chunk[ragged]), 'cell')} where the first "
+                f"{row_number(start + ragged)} of {form.path} has {count(len(chunk[ragged]), 'cell')} where the first "
                 f"line names {count(len(form.names), 'column')}; give each row one cell a column"
             )
         start += len(chunk)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.checks import brief
+from gputree.core.checks import brief, what_is
 from gputree.core.forest import Forest, Test
 from gputree.core.packed import narrow
 from gputree.inspect.check import expect
@@ -65,7 +65,7 @@ def add_fitted(model: Any, entries: dict[str, Any], arrays: Arrays) -> None:
         If there are others than its class keeps, or something in them is of another type.
     """
     strange = sorted(set(entries) - set(model._saved))
-    expect(not strange, f"a {type(model).__name__} keeps no {brief(next(iter(strange), ''))} of its fit")
+    expect(not strange, f"{what_is(model)} keeps no {brief(next(iter(strange), ''))} of its fit")
     for name, entry in entries.items():
         setattr(model, name, value_of(entry, name, arrays))
 
@@ -105,12 +105,12 @@ def check_fitted(model: Any, forest: Forest) -> None:
     """
     check_reasons(model, forest)
     if "seed_" not in model._saved:
-        expect(forest.roots.size == 1, f"a {type(model).__name__} has one tree, and the file has {forest.roots.size}")
+        expect(forest.roots.size == 1, f"{what_is(model)} has one tree, and the file has {forest.roots.size}")
         check_tests(model, forest)
         check_bounds(model, forest)
         return
     for name in ("seed_", "n_rows_", "bagging_"):
-        expect(hasattr(model, name), f"a {type(model).__name__} needs {name}, and the file has none")
+        expect(hasattr(model, name), f"{what_is(model)} needs {name}, and the file has none")
     seed = typed(model.seed_, int, "the seed")
     expect(0 <= seed < SEEDS, f"the seed is {brief(seed)}, and seeds are 0 to {SEEDS - 1}")
     n_rows = typed(model.n_rows_, int, "the number of rows")
