@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import errno
 import itertools
 import os
 import re
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -179,6 +181,13 @@ def test_a_forest(run: Run) -> None:
     assert value(run("evaluate", "forest", table), "accuracy") == f"{model.score(X, y):.4f}"
     gputree.save(model.estimators_[0], "tree")
     assert "a DecisionTreeClassifier is one tree" in run.fails("show", "tree", "--tree", "0")
+
+
+@pytest.mark.parametrize(("target", "score"), [("species", "accuracy"), ("body_mass_g", "R2")])
+def test_the_score_out_of_bag_is_reported(target: str, score: str, run: Run) -> None:
+    options = ["--learner", "forest", "--n-estimators", "20", "--oob-score", "true", "--drop-missing", "-o", "model"]
+    told = value(run("fit", penguins(), "--target", target, *options), "out of bag")
+    assert told == f"{score} {gputree.load('model').oob_score_:.4f}" == value(run("show", "model"), "out of bag")
 
 
 def test_a_regression(run: Run) -> None:
@@ -374,6 +383,13 @@ TABLE = ("width,height,kind", "1,2,a", "2,3,b", "3,,a", "4,5,b")
         (TABLE, "fit t.csv --soft-thresholds", "expected one argument; see `gputree fit --learner c45 --help`"),
         (TABLE, "predict model t.csv -o a -o b", "argument -o/--output: this is given twice"),
         (TABLE, "fit t.csv --target kind --max-dept 3", "--max-dept 3; did you mean --max-depth?"),
+        (TABLE, "fit t.csv --exclude width height --target kind", "height; write `--exclude width --exclude height`"),
+        (TABLE, "fit t.csv --target kind --stopping=no-gain collapse", "`--stopping no-gain --stopping collapse`"),
+        (TABLE, "fit t.csv --target kind --cf 0.1", "--cf 0.1; write `--pruning error-based:cf=0.1`"),
+        (TABLE, "prune model --strict=true", "; write `--rule reduced-error:strict=true`"),
+        (TABLE, "prune model", "the following arguments are required: --rule; see `gputree prune --help`"),
+        (TABLE, "predict model t.csv --sep ,", "unrecognized arguments: --sep ,; see `gputree predict --help`"),
+        (TABLE, "fit t.csv --target kind width", "unrecognized arguments: width; see `gputree fit --help`"),
         (TABLE, "fit t.csv --target kind --zzz", "unrecognized arguments: --zzz; see `gputree fit --help`"),
         (TABLE, "fit t.csv --target kind --max-depth 0", "'max_depth' parameter of cart must be an"),
         (TABLE, "fit t.csv --target kind --max-depth deep", "Got 'deep' instead"),
@@ -799,16 +815,51 @@ def test_max_depth_of_show_is_that_of_export_text(run: Run) -> None:
     assert "0 shows the root's test" in " ".join(run("show", "--help").split())
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_every_report_keeps_to_the_screen(width: int, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of forty categories and classes and a deep tree; but fingerprints, of which a part is none."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows = (f"category number {i % 40},{i % 101},label number {i * i % 97 % 41}" for i in range(400))
+    write("t.csv", "the name of a column,x,y", *rows)
+    out = run("fit", "t.csv", "--target", "y", "--max-leaf-nodes", "60", "-o", "m")
+    out += run("show", "m", "--max-depth", "6") + run("rules", "m") + run("evaluate", "m", "t.csv")
+    assert max(len(line) for line in out.splitlines() if "fingerprint" not in line) <= width
+    assert gputree.RuleSet.from_text(run("rules", "m")) == gputree.load("m").rules()
+
+
+def test_nothing_is_printed_before_a_mistake_is_found(run: Run) -> None:
+    write("t.csv", *TABLE)
+    run("fit", "t.csv", "--target", "kind", "-o", "model")
+    assert run("show", "model", "--max-depth", "-1", code=2) == ""
+
+
+def test_a_warning_is_a_sentence(run: Run) -> None:
+    """It names no place in the library, which nobody on the command line can look at."""
+    run("fit", penguins(), "--target", "species", "--learner", "forest", "--n-estimators", "2", "--oob-score", "true")
+    assert re.match(r"gputree: warning: \d+ of 344 rows are in every bag", run.err)
+    assert ".py" not in run.err
+
+
+def test_a_full_disk_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", Full())
+        assert main(["info"]) == 1
+    assert run.capsys.readouterr().err == "gputree: error: standard output: No space left on device\n"
+
+
 def test_long_names_are_cut(run: Run) -> None:
     label, word = "the label " * 20, "the category " * 20
     write("t.csv", f"{'x' * 99},y", *(f"{word}{i % 12},{label}{i % 12}" for i in range(24)))
     run("fit", "t.csv", "--target", "y", "-o", "model")
-    out = run("show", "model", wide=True)
+    out = run("show", "model")
     assert value(out, "classes") == "12: the label the label... label the label 0 and 11 more"
-    assert max(map(len, out.splitlines())) < 112
     assert "xxx...xxx" in out
     assert "= the category the ca...the category 0" not in out
-    assert " = the category the ca...ory the category 0" in out
+    assert " = the category the ca...ory the\n|      category 9\n" in out
 
 
 # Parts
