@@ -19,7 +19,8 @@ at a multiple of 64 bytes, and so do those of the array in it. The members are, 
     ``list_of_classes``: whether ``classes_`` is a list. Both absent for regression.
   - ``fit_info``: what the fit did, see `gputree.learners.progress.FitInfo`.
   - ``fitted``: what a forest keeps of its fit, attribute -> value; of a tree why its leaves are some, where
-    ``stopping`` was given, and the bounds of soft thresholds. Values are written as parameters are, arrays as
+    ``stopping`` was given, and the bounds of soft thresholds; ``_target_name``, the column that the command line
+    learnt. Values are written as parameters are, arrays as
     ``{"member", "dtype"}``, lists of arrays as
     ``{"list": [...]}``, and how bags were drawn as ``{"bagging": {...}}`` with the fields of
     `gputree.learners.bagging.Bagging`: rows are drawn again, not listed.

@@ -453,6 +453,7 @@ def test_binary_data_is_no_table(run: Run) -> None:
 @pytest.mark.parametrize(
     ("rows", "argv", "message"),
     [
+        (("width,other", "1,2"), "evaluate model t.csv", "t.csv has no column 'height'; its columns are width, other"),
         (("width,height", "1,2"), "evaluate model t.csv", "there is no column in t.csv beside those that the model"),
         (("width,height,a,b", "1,2,3,4"), "evaluate model t.csv", "there are 2 columns (a, b) in t.csv beside"),
         (("width,height,a", "1,2,3"), "evaluate model t.csv --target width", "the model reads column 'width'"),
@@ -470,6 +471,18 @@ def test_a_table_that_does_not_fit_the_model(rows: tuple[str, ...], argv: str, m
     run("fit", "t.csv", "--target", "kind", "-o", "model")
     write("t.csv", *rows)
     assert message in run.fails(*argv.split())
+
+
+@pytest.mark.parametrize("learner", ["cart", "forest", "c45-rules"])
+def test_a_model_knows_its_target_by_name(learner: str, run: Run) -> None:
+    """So that neither evaluate nor prune asks for it, be there other columns, or the name of none in older files."""
+    write("t.csv", "id,width,kind", *(f"{i},{i},{'ab'[i // 8]}" for i in range(16)))
+    run("fit", "t.csv", "--target", "kind", "--exclude", "id", "--learner", learner, "-o", "model")
+    assert value(run("evaluate", "model", "t.csv"), "table") == "16 rows, target kind"
+    grown = report.grown(gputree.load("model")).fit(pd.DataFrame({"width": [1, 2]}), ["a", "b"])
+    assert not hasattr(grown, "_target_name")
+    gputree.save(grown, "other")
+    assert "name the target with --target" in run.fails("evaluate", "other", "t.csv")
 
 
 def test_text_where_the_model_predicts_numbers(run: Run) -> None:
@@ -750,7 +763,7 @@ def test_weights_are_copies_and_no_feature(run: Run) -> None:
     copies = run("evaluate", "model", "copies.csv")
     assert [value(out, name) for name in ("accuracy", "AUC")] == [value(copies, name) for name in ("accuracy", "AUC")]
     assert "Accuracy and AUC are weighted; the tables count rows." in out
-    assert "there are 2 columns (w, y)" in run.fails("evaluate", "model", "t.csv")
+    assert value(run("evaluate", "model", "t.csv"), "table") == "60 rows, target y"
 
 
 def test_weights_of_a_regression(run: Run) -> None:

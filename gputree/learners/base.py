@@ -20,7 +20,7 @@ from gputree.core.forest import Forest
 from gputree.core.target import Layout
 from gputree.engine.pruning import Cases, Needs, cost_complexity_path
 from gputree.learners.grower import Prepared, Rows
-from gputree.learners.growth import StoppedGrower
+from gputree.learners.growth import REASONS, StoppedGrower
 from gputree.learners.held_out import dense, held_out, of_size_one, why_not_in_bags
 from gputree.learners.looks import Looks
 from gputree.learners.progress import reporter
@@ -31,7 +31,7 @@ class BaseTree(Looks, StoppedGrower):
     """What classification and regression trees share."""
 
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
-    _saved: ClassVar[tuple[str, ...]] = ("_stop_codes", "_stop_words")
+    _saved: ClassVar[tuple[str, ...]] = (*StoppedGrower._saved, *REASONS)
     _one_tree: ClassVar[bool] = True
     validation_fraction: float = 1 / 3  # where a class has no such parameter
 

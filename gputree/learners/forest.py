@@ -33,7 +33,7 @@ from gputree.learners.bagging import Bagging, draws_of_a_bag, listed
 from gputree.learners.callbacks import CallbackSupportMixin, begin_fit, begin_trees, end_fit, end_trees, with_callbacks
 from gputree.learners.forest_looks import ForestLooks, Trees
 from gputree.learners.grower import Prepared, Rows
-from gputree.learners.growth import StoppedGrower
+from gputree.learners.growth import REASONS, StoppedGrower
 from gputree.learners.held_out import of_a_bag
 from gputree.learners.out_of_bag import CHECK, OutOfBag
 from gputree.learners.parameters import TREE_CONSTRAINTS
@@ -80,7 +80,8 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = FOREST_CONSTRAINTS
     _saved: ClassVar[tuple[str, ...]] = (
-        *("_stop_codes", "_stop_words"),
+        *StoppedGrower._saved,
+        *REASONS,
         *("seed_", "n_rows_", "bagging_", "_grown_by"),
         *("oob_score_", "oob_errors_", "oob_decision_function_", "oob_prediction_"),
     )

@@ -17,6 +17,8 @@ from gputree.learners.grower import Grower, Prepared
 from gputree.learners.held_out import dense
 from gputree.learners.stopped import Fit, reasons, stopped, words
 
+REASONS = ("_stop_codes", "_stop_words")  # attributes that say why leaves are some
+
 
 class StoppedGrower(Grower):
     """What grows by a rule of `gputree.stopping`, where there is one, and tells why each leaf is one."""

@@ -133,6 +133,8 @@ def run_fit(args: argparse.Namespace) -> None:
     with warnings.catch_warnings():  # the advice above says it in the words of a table
         warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
         model.fit(problem.X, problem.y, *weights)
+    if plan.target:
+        grown(model)._target_name = plan.target
     save_model(model, args.output)
     show_fit(model, problem)
 

@@ -118,9 +118,9 @@ def tree_of(model: Any, number: int | None) -> Any:
     return None if number is None else model.estimators_[number]
 
 
-def other_column(path: str, features: list[str]) -> str:
-    """The only column of a table that is no feature."""
-    others = [name for name in column_names(path) if name not in features]
+def other_column(path: str, names: Sequence[str], known: Sequence[str]) -> str:
+    """The only column of a table that is none of those known."""
+    others = [name for name in names if name not in known]
     if len(others) != 1:
         what = f"are {len(others)} columns ({cut_list(others)})" if others else "is no column"
         raise InputError(f"there {what} in {path} beside those that the model reads; name the target with --target")

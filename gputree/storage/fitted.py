@@ -18,7 +18,7 @@ from gputree.core.packed import narrow
 from gputree.inspect.check import expect
 from gputree.inspect.values import decode, encode, plain_dtype
 from gputree.learners.bagging import Bagging
-from gputree.learners.base import BaseTree
+from gputree.learners.growth import REASONS
 from gputree.storage.record import each, only, part, typed
 from gputree.storage.upgrade import Arrays
 
@@ -104,6 +104,7 @@ def check_fitted(model: Any, forest: Forest) -> None:
         If it does not; the message says what is wrong.
     """
     check_reasons(model, forest)
+    typed(getattr(model, "_target_name", ""), str, "the name of the target")
     if "seed_" not in model._saved:
         expect(forest.roots.size == 1, f"{what_is(model)} has one tree, and the file has {forest.roots.size}")
         check_tests(model, forest)
@@ -136,7 +137,7 @@ def check_fitted(model: Any, forest: Forest) -> None:
 def check_reasons(model: Any, forest: Forest) -> None:
     """A reason for every leaf where there is a rule, and none where there is none."""
     expect(
-        all(hasattr(model, name) == (model.stopping is not None) for name in BaseTree._saved),
+        all(hasattr(model, name) == (model.stopping is not None) for name in REASONS),
         "it has reasons of leaves without a rule, or a rule without reasons",
     )
     if model.stopping is None:
