@@ -36,8 +36,6 @@ from gputree.readers.pruner import add_prune_options, run_prune
 from gputree.readers.rows import add_row_options, read_rows, show_rows
 from gputree.readers.tables import load_model, read_table, tree_of
 from gputree.report import (
-    LABEL,
-    WIDTH,
     complain,
     count,
     hush,
@@ -45,11 +43,12 @@ from gputree.report import (
     regression,
     rule_set,
     rules,
+    screen,
     show,
     show_classes,
     show_model,
     tree_size,
-    wrapped,
+    warnings_told,
     write_csv,
 )
 
@@ -78,14 +77,37 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and where the help is; exit with code 2."""
-        known = [option for action in self._actions for option in action.option_strings]
         option = message.removeprefix("argument ").partition(":")[0]
-        unknown = message.removeprefix("unrecognized arguments: ")
-        near = difflib.get_close_matches(unknown.split()[0].split("=")[0], known, 1) if unknown != message else []
         which = (self.get_default("learner_of") or {}).get(option, "")
-        hint = f"; did you mean {near[0]}?" if near else f"; see `{self.prog}{which} --help`"
-        complain(message + hint)
+        self.refuse(message, f"see `{self.prog}{which} --help`")
+
+    def refuse(self, message: str, hint: str) -> NoReturn:
+        """Print what is wrong and what to do; exit with code 2."""
+        complain(f"{message}; {hint}")
         raise SystemExit(WRONG)
+
+    def refuse_unknown(self, rest: Sequence[str], argv: Sequence[str]) -> NoReturn:
+        """Refuse what is left of a command line, with what may have been meant by the first of it."""
+        message = f"unrecognized arguments: {' '.join(rest)}"
+        options = {option: action for action in self._actions for option in action.option_strings}
+        if not rest[0].startswith("-"):
+            before = list(argv[: argv.index(rest[0])])
+            place = max((i for i, text in enumerate(before) if text.startswith("-")), default=0)
+            option, _, value = argv[place].partition("=")
+            if isinstance(options.get(option), argparse._AppendAction):
+                first, second, *_ = [*filter(None, [value]), *argv[place + 1 :]]
+                self.refuse(message, f"write `{option} {first} {option} {second}`")
+            self.error(message)
+        option, _, value = rest[0].partition("=")
+        names = [name.strip("-") for name in options if name not in ("-h", "--help")]
+        near = difflib.get_close_matches(option.strip("-"), names, 1)
+        if near:
+            self.refuse(message, f"did you mean --{near[0]}?")
+        rules = (self.get_default("rule_options") or {}).get(option, [])
+        if rules:
+            value = value or next(iter(rest[1:]), "VALUE")
+            self.refuse(message, f"write {' or '.join(f'`{rule}={value}`' for rule in rules)}")
+        self.error(message)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -105,8 +127,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv = joined(sys.argv[1:] if argv is None else argv)
         args, rest = make_parser(argv).parse_known_args(argv)
         if rest:
-            args.parser.error(f"unrecognized arguments: {' '.join(rest)}")
-        args.run(args)
+            args.parser.refuse_unknown(rest, argv)
+        with warnings_told():
+            args.run(args)
         sys.stdout.flush()
     except SystemExit as stop:
         return int(stop.code or 0)
@@ -114,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         hush(sys.stdout)
         return UNUSABLE
     except OSError as error:
-        complain(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
+        complain(f"{error.filename or 'standard output'}: {error.strerror}" if error.strerror else str(error))
         return UNUSABLE
     except (RuntimeError, ImportError, MemoryError) as error:
         complain(str(error) or "not enough memory")
@@ -233,20 +256,20 @@ def run_show(args: argparse.Namespace) -> None:
     """Print a model: what it is, its size, and its rules or those of a tree."""
     model = load_model(args.model)
     tree = tree_of(model, args.tree)
-    show_model(model)
     if hasattr(model, "rules_"):
-        print(f"\n{model.rules_.to_text(WIDTH)}", end="")
-        return
-    if tree is None:
-        print(f"\nTrees of a forest have rules: give --tree 0, or another up to --tree {len(model.estimators_) - 1}.")
-        return
-    print(f"\n{rules(tree, args)}", end="")
+        text = model.rules_.to_text(screen())
+    elif tree is None:
+        text = f"Trees of a forest have rules: give --tree 0, or another up to --tree {len(model.estimators_) - 1}.\n"
+    else:
+        text = rules(tree, args)
+    show_model(model)
+    print(f"\n{text}", end="")
 
 
 def run_rules(args: argparse.Namespace) -> None:
     """Print a tree as rules, one a leaf, which gputree.RuleSet.from_text reads."""
     model = load_model(args.model)
-    print(rule_set(model, tree_of(model, args.tree)).to_text(WIDTH), end="")
+    print(rule_set(model, tree_of(model, args.tree)).to_text(screen()), end="")
 
 
 def run_fingerprint(args: argparse.Namespace) -> None:
@@ -267,7 +290,7 @@ def run_info(args: argparse.Namespace) -> None:
     show("device", f"{device}{source or ' (GPUTREE_DEVICE is not set)'}")
     for backend in backend_report():
         text = f"backend {backend.name}, {'available' if backend.available else f'not available: {backend.reason}'}"
-        print(wrapped(f"{backend.device:<{LABEL}}{text}", WIDTH, " " * LABEL))
+        show(backend.device, text)
 
 
 def run_demo(args: argparse.Namespace) -> None:

@@ -19,7 +19,8 @@ at a multiple of 64 bytes, and so do those of the array in it. The members are, 
     ``list_of_classes``: whether ``classes_`` is a list. Both absent for regression.
   - ``fit_info``: what the fit did, see `gputree.learners.progress.FitInfo`.
   - ``fitted``: what a forest keeps of its fit, attribute -> value; of a tree why its leaves are some, where
-    ``stopping`` was given, and the bounds of soft thresholds. Values are written as parameters are, arrays as
+    ``stopping`` was given, and the bounds of soft thresholds; ``_target_name``, the column that the command line
+    learnt. Values are written as parameters are, arrays as
     ``{"member", "dtype"}``, lists of arrays as
     ``{"list": [...]}``, and how bags were drawn as ``{"bagging": {...}}`` with the fields of
     `gputree.learners.bagging.Bagging`: rows are drawn again, not listed.
@@ -57,7 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.core.checks import brief
+from gputree.core.checks import brief, what_is
 from gputree.core.forest import Forest
 from gputree.core.packed import LEAF, pack, unpack
 from gputree.inspect.check import FOREST_TYPES, check_forest, expect
@@ -124,7 +125,7 @@ def save(model: Any, path: Path_, *, compact: bool = True) -> None:
         grown, rules = model.tree_, {"rules": describe_rules(model)}
     if MODELS.get(type(grown).__name__) is not type(grown):
         raise TypeError(
-            f"a {type(grown).__name__} cannot be saved; models are {', '.join(MODELS)} and C45Rules: of a pipeline "
+            f"{what_is(grown)} cannot be saved; models are {', '.join(MODELS)} and C45Rules: of a pipeline "
             "save the last step, or use joblib for the whole"
         )
     check_is_fitted(grown)

@@ -81,7 +81,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.core.checks import lasting, shown
+from gputree.core.checks import lasting, shown, what_is
 from gputree.core.routes import Parts, by_cases, levels
 from gputree.engine.pruning import (
     BottomUp,
@@ -280,8 +280,9 @@ def fitted_of(model: Any) -> Fitted:
 def check_model(model: Any, rule: Rule) -> None:
     """The model is fitted, and one that the rule is for."""
     if isinstance(model, type) or not isinstance(model, Grower):
-        what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
-        raise TypeError(f"{what} is no tree or forest of gputree; give a fitted one (gputree.from_sklearn makes one)")
+        raise TypeError(
+            f"{what_is(model)} is no tree or forest of gputree; give a fitted one (gputree.from_sklearn makes one)"
+        )
     if isinstance(model, RandomTrees):
         raise TypeError(
             f"{type(model).__name__} learns no y, by which a rule could judge its trees; fit it with smaller ones: "

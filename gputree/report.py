@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import roc_auc_score
 
+from gputree.core.checks import what_is
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Kind
-from gputree.inspect.text import Style, fitting_decimals, tree_text
+from gputree.inspect.text import NARROWEST, Style, fitting_decimals, tree_text
 from gputree.inspect.words import shortened, told_apart
 from gputree.learners import MODELS
 from gputree.learners.frames import Columns
@@ -49,8 +50,13 @@ def cut_list(texts: Sequence[str], most: int = TOP) -> str:
     return ", ".join(told_apart(texts[:most], LONGEST)) + (f" and {left:,} more" if left > 0 else "")
 
 
-def cut_line(texts: Sequence[str], width: int = WIDTH - LABEL) -> str:
-    """As many texts with commas as fit a line, at least one, and the count of the rest."""
+def screen() -> int:
+    """Columns of the terminal, or `WIDTH` where the output is none; at least 40."""
+    return max(40, shutil.get_terminal_size((WIDTH, 24)).columns)
+
+
+def cut_line(texts: Sequence[str], width: int) -> str:
+    """As many texts with commas as fit the width, at least one, and the count of the rest."""
     if len(", ".join(texts)) <= width:
         return ", ".join(texts)
     room = width - len(f" and {len(texts):,} more")
@@ -58,32 +64,35 @@ def cut_line(texts: Sequence[str], width: int = WIDTH - LABEL) -> str:
     return cut_list(texts, max(1, int(np.searchsorted(ends, room, side="right"))))
 
 
-def wrapped(text: str, width: int, indent: str) -> str:
-    """Text in lines that break between words, but never inside a command in backquotes, a path or an option."""
+def wrapped(text: str, width: int, indent: str, first: str = "") -> str:
+    """Text in lines that break between words, but never inside a command in backquotes, a path or an option.
+
+    The first begins with ``first``, the others with ``indent``.
+    """
     whole = re.sub("`[^`]*`", lambda command: command[0].replace(" ", "\0"), text)
-    lines = textwrap.fill(whole, width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    lines = textwrap.fill(
+        whole, width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
     return lines.replace("\0", " ")
 
 
 def complain(message: str, kind: str = "error") -> None:
     """Print a message to stderr, wrapped."""
-    width = max(40, shutil.get_terminal_size().columns)
-    say(wrapped(f"gputree: {kind}: {message}", width, "  "), sys.stderr)
+    say(wrapped(f"gputree: {kind}: {message}", screen(), "  "), sys.stderr)
 
 
 @contextmanager
-def complaining() -> Iterator[None]:
-    """Print warnings as the command prints its own."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+def warnings_told() -> Iterator[None]:
+    """Warnings of the library are sentences to the user, without the place in its text."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: complain(str(message), "warning")
         yield
-    for warning in told:
-        complain(str(warning.message), "warning")
 
 
 def show(label: str, text: str) -> None:
-    """Print a line of a report."""
-    say(f"{label:<{LABEL}}{text}", sys.stdout)
+    """Print a line of a report, wrapped."""
+    say(wrapped(text, screen(), " " * LABEL, f"{label:<{LABEL}}"), sys.stdout)
 
 
 def say(text: str, stream: TextIO) -> None:
@@ -106,8 +115,9 @@ def count(n: int, noun: str) -> str:
 
 
 def tree_size(forest: Forest) -> str:
-    """Nodes, leaves and depth of a tree."""
-    return f"{count(forest.n_nodes, 'node')}, {count(forest.n_leaves, 'leaf')}, depth {forest.max_depth}"
+    """Nodes, leaves and depth of a tree, and how many trees there are."""
+    trees = f"{count(forest.roots.size, 'tree')}, " if forest.roots.size > 1 else ""
+    return f"{trees}{count(forest.n_nodes, 'node')}, {count(forest.n_leaves, 'leaf')}, depth {forest.max_depth}"
 
 
 def is_number(text: str) -> bool:
@@ -171,8 +181,8 @@ def confusion(truth: NDArray[np.int64], found: NDArray[np.int64], names: Sequenc
     short = told_apart(names, 16)
     width = max(len(f"{table.max():,}"), *(len(name) for name in short)) + 2
     first = max(len("true"), *(len(name) for name in short))
-    if first + width * k > WIDTH:
-        return worst(table, told_apart(names, 24))
+    if first + width * k > screen():
+        return worst(table, told_apart(names, min(24, (screen() - 14) // 2)))
     lines = [f"{'true':<{first}}" + "".join(f"{name:>{width}}" for name in short)]
     lines += [f"{short[i]:<{first}}" + "".join(f"{n:>{width},}" for n in table[i]) for i in range(k)]
     return "confusion (rows: true, columns: predicted)\n" + "\n".join(lines)
@@ -183,7 +193,7 @@ def worst(table: NDArray[np.int64], names: Sequence[str]) -> str:
     rows, right, called = table.sum(axis=1), np.diag(table), table.sum(axis=0)
     present = np.flatnonzero(rows)
     by_recall = present[np.argsort(right[present] / rows[present], kind="stable")][:TOP]
-    width = max(24, *map(len, names)) + 2
+    width = max(len("predicted"), *map(len, names)) + 2
     head = f"{'class':<{width}}{'rows':>10}{'recall':>10}{'precision':>11}"
     lines = [f"classes of lowest recall (of {len(names)})", head]
     for i in by_recall:
@@ -243,9 +253,9 @@ def show_model(model: Any) -> None:
     """Print what a model is and its size."""
     trees, kinds = grown(model), model.schema_.kinds
     forest, info = trees.forest_, trees.fit_info_
-    print(model)
+    print(folded(str(model), screen()))
     one = not hasattr(model, "n_rows_")
-    show("size", ("" if one else f"{count(forest.roots.size, 'tree')}, ") + tree_size(forest))
+    show("size", tree_size(forest))
     tested = [trees.schema_.names[f] for f in np.unique(forest.feature[forest.kind != Test.LEAF])]
     if hasattr(model, "rules_"):
         tested = [condition.name for rule in model.rules_ for condition in rule.conditions]
@@ -256,30 +266,47 @@ def show_model(model: Any) -> None:
     names = class_names(model)
     if names:
         n_classes = f"{len(names):,}: "
-        show("classes", n_classes + cut_line(names, WIDTH - LABEL - len(n_classes)))
+        show("classes", n_classes + cut_line(names, screen() - LABEL - len(n_classes)))
     if hasattr(model, "pruned_by_"):
-        show("pruned", shortened(f"by {model.pruned_by_}", WIDTH - LABEL))
+        show("pruned", shortened(f"by {model.pruned_by_}", screen() - LABEL))
     show("fitted", f"on {count(rows, 'row')} in {info.seconds:.2f} s ({info.backend} on {info.device})")
+    show_out_of_bag(model)
     show("fingerprint", model.fingerprint())
 
 
+def show_out_of_bag(model: Any) -> None:
+    """Print the score on rows that were in no bag, where the fit has measured it."""
+    if hasattr(model, "oob_score_"):
+        show("out of bag", f"{'accuracy' if is_classifier(model) else 'R2'} {model.oob_score_:.4f}")
+
+
 def rules(model: Any, args: argparse.Namespace) -> str:
-    """A tree as text, long names without their middle, thresholds with the decimals that they need."""
+    """A tree as text that fits the screen: names without their middle, thresholds with the decimals that they need."""
     decimals = fitting_decimals(model, args.max_depth) if args.decimals is None else args.decimals
-    width = None if args.all_categories else WIDTH
+    width = None if args.all_categories else screen()
     style = Style(args.max_depth, decimals=decimals, show_weights=args.show_weights, longest=LONGEST, width=width)
-    return tree_text(model, model.schema_.names, class_names(model), style)
+    text = tree_text(model, model.schema_.names, class_names(model), style)
+    return text if width is None else f"{folded(text, width)}\n"
+
+
+def folded(text: str, width: int) -> str:
+    """Indented lines, those that are wider wrapped below themselves, where indents leave room for words."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        bars = re.match("[| ]*", line)
+        indent = (bars[0] if bars else "") + " " * 6
+        lines.append(line if len(line) <= width else wrapped(line, max(width, len(indent) + NARROWEST), indent))
+    return "\n".join(lines)
 
 
 def rule_set(model: Any, tree: Any) -> Any:
     """The rules that a model is, or those of its tree."""
     if tree is None:
         last = len(model.estimators_) - 1
-        raise InputError(f"the trees of a {type(model).__name__} have rules; give --tree 0, or another up to {last}")
+        raise InputError(f"the trees of {what_is(model)} have rules; give --tree 0, or another up to {last}")
     if hasattr(model, "rules_"):
         return model.rules_
-    with complaining():
-        return tree.rules()
+    return tree.rules()
 
 
 def class_names(model: Any) -> list[str] | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import errno
 import itertools
 import os
 import re
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -179,6 +181,13 @@ def test_a_forest(run: Run) -> None:
     assert value(run("evaluate", "forest", table), "accuracy") == f"{model.score(X, y):.4f}"
     gputree.save(model.estimators_[0], "tree")
     assert "a DecisionTreeClassifier is one tree" in run.fails("show", "tree", "--tree", "0")
+
+
+@pytest.mark.parametrize(("target", "score"), [("species", "accuracy"), ("body_mass_g", "R2")])
+def test_the_score_out_of_bag_is_reported(target: str, score: str, run: Run) -> None:
+    options = ["--learner", "forest", "--n-estimators", "20", "--oob-score", "true", "--drop-missing", "-o", "model"]
+    told = value(run("fit", penguins(), "--target", target, *options), "out of bag")
+    assert told == f"{score} {gputree.load('model').oob_score_:.4f}" == value(run("show", "model"), "out of bag")
 
 
 def test_a_regression(run: Run) -> None:
@@ -374,6 +383,13 @@ TABLE = ("width,height,kind", "1,2,a", "2,3,b", "3,,a", "4,5,b")
         (TABLE, "fit t.csv --soft-thresholds", "expected one argument; see `gputree fit --learner c45 --help`"),
         (TABLE, "predict model t.csv -o a -o b", "argument -o/--output: this is given twice"),
         (TABLE, "fit t.csv --target kind --max-dept 3", "--max-dept 3; did you mean --max-depth?"),
+        (TABLE, "fit t.csv --exclude width height --target kind", "height; write `--exclude width --exclude height`"),
+        (TABLE, "fit t.csv --target kind --stopping=no-gain collapse", "`--stopping no-gain --stopping collapse`"),
+        (TABLE, "fit t.csv --target kind --cf 0.1", "--cf 0.1; write `--pruning error-based:cf=0.1`"),
+        (TABLE, "prune model --strict=true", "; write `--rule reduced-error:strict=true`"),
+        (TABLE, "prune model", "the following arguments are required: --rule; see `gputree prune --help`"),
+        (TABLE, "predict model t.csv --sep ,", "unrecognized arguments: --sep ,; see `gputree predict --help`"),
+        (TABLE, "fit t.csv --target kind width", "unrecognized arguments: width; see `gputree fit --help`"),
         (TABLE, "fit t.csv --target kind --zzz", "unrecognized arguments: --zzz; see `gputree fit --help`"),
         (TABLE, "fit t.csv --target kind --max-depth 0", "'max_depth' parameter of cart must be an"),
         (TABLE, "fit t.csv --target kind --max-depth deep", "Got 'deep' instead"),
@@ -415,7 +431,11 @@ TABLE = ("width,height,kind", "1,2,a", "2,3,b", "3,,a", "4,5,b")
         (TABLE[:1], "fit t.csv --target kind", "t.csv has names of columns and no rows"),
         (("a,a", "1,2"), "fit t.csv --target a", "two columns called 'a'"),
         (("1,2", "1,2"), "fit t.csv --target a", "the first line of t.csv holds numbers only"),
-        (("a,b", "1,2", "1,2,3"), "fit t.csv --target b", "row 2 of t.csv has 3 cells where the first line names 2"),
+        (
+            ("a,b", "1,2", "1,2,3"),
+            "fit t.csv --target b",
+            "row 1 (counted from 0) of t.csv has 3 cells where the first line names 2",
+        ),
         (("a,b", '1,"2'), "fit t.csv --target b", "t.csv is neither CSV in UTF-8 nor Parquet: "),
         (("a,b", "1,NA", "2,"), "fit t.csv --target b --drop-missing", "has no value in 2 rows of 2; fill them in"),
     ],
@@ -433,12 +453,17 @@ def test_binary_data_is_no_table(run: Run) -> None:
 @pytest.mark.parametrize(
     ("rows", "argv", "message"),
     [
+        (("width,other", "1,2"), "evaluate model t.csv", "t.csv has no column 'height'; its columns are width, other"),
         (("width,height", "1,2"), "evaluate model t.csv", "there is no column in t.csv beside those that the model"),
         (("width,height,a,b", "1,2,3,4"), "evaluate model t.csv", "there are 2 columns (a, b) in t.csv beside"),
         (("width,height,a", "1,2,3"), "evaluate model t.csv --target width", "the model reads column 'width'"),
         (("width,kind", "1,a"), "evaluate model t.csv --target kind", "t.csv has no column 'height'"),
         (("width,hight", "1,2"), "predict model t.csv", "no column 'height'; did you mean 'hight'"),
-        (("width,height", "1,2", "tall,3"), "predict model t.csv", "holds 'tall' in column 'width', row 2, where the"),
+        (
+            ("width,height", "1,2", "tall,3"),
+            "predict model t.csv",
+            "holds 'tall' in column 'width', row 1 (counted from 0), where",
+        ),
     ],
 )
 def test_a_table_that_does_not_fit_the_model(rows: tuple[str, ...], argv: str, message: str, run: Run) -> None:
@@ -446,6 +471,18 @@ def test_a_table_that_does_not_fit_the_model(rows: tuple[str, ...], argv: str, m
     run("fit", "t.csv", "--target", "kind", "-o", "model")
     write("t.csv", *rows)
     assert message in run.fails(*argv.split())
+
+
+@pytest.mark.parametrize("learner", ["cart", "forest", "c45-rules"])
+def test_a_model_knows_its_target_by_name(learner: str, run: Run) -> None:
+    """So that neither evaluate nor prune asks for it, be there other columns, or the name of none in older files."""
+    write("t.csv", "id,width,kind", *(f"{i},{i},{'ab'[i // 8]}" for i in range(16)))
+    run("fit", "t.csv", "--target", "kind", "--exclude", "id", "--learner", learner, "-o", "model")
+    assert value(run("evaluate", "model", "t.csv"), "table") == "16 rows, target kind"
+    grown = report.grown(gputree.load("model")).fit(pd.DataFrame({"width": [1, 2]}), ["a", "b"])
+    assert not hasattr(grown, "_target_name")
+    gputree.save(grown, "other")
+    assert "name the target with --target" in run.fails("evaluate", "other", "t.csv")
 
 
 def test_text_where_the_model_predicts_numbers(run: Run) -> None:
@@ -645,7 +682,10 @@ def wide_table(*names: str, n: int = 30) -> None:
         ("date", "column 'date' is text with 30 categories that look like dates or times; give numbers instead, or"),
         ("hour", "column 'hour' is text with 24 categories that look like dates or times"),
         ("dirty", "column 'dirty' is text, though 29 of its 30 known cells are numbers: the first that is none is"),
-        ("dirty", "is 'unknown' in row 18; mend or empty such cells, or leave it out with `--exclude dirty`"),
+        (
+            "dirty",
+            "is 'unknown' in row 17 (counted from 0); mend or empty such cells, or leave it out with `--exclude dirty`",
+        ),
         ("often", "column 'often' is text, though 21 of its 29 known cells are numbers: the first that is none is '?'"),
         ("name", "column 'name' is text with 29 categories in 29 known cells, nearly all distinct; leave it out with"),
         ("month", "column 'month' is text with 13 categories that look like dates or times"),
@@ -669,7 +709,7 @@ def test_advice_on_the_target(run: Run) -> None:
     run("fit", "t.csv", "--target", "dirty", "--exclude", "name", "-o", "model")
     told = " ".join(run.err.split())
     assert "29 of its 30 known cells are numbers" in told
-    assert "in row 18; mend or empty such cells, or name another --target" in told
+    assert "in row 17 (counted from 0); mend or empty such cells, or name another --target" in told
     wide_table("dirty", "name", n=29)
     run("fit", "t.csv", "--target", "name", "--exclude", "dirty", "--drop-missing", "-o", "model")
     assert "nearly all distinct; name another --target" in " ".join(run.err.split())
@@ -680,7 +720,7 @@ def test_rows_without_a_target_count_in_the_row_that_advice_names(run: Run) -> N
     write("t.csv", "id,dirty,y", *rows)
     out = run("fit", "t.csv", "--target", "y", "--drop-missing", "-o", "model")
     told = " ".join(run.err.split())
-    assert "'bad' in row 26;" in told
+    assert "'bad' in row 25 (counted from 0);" in told
     assert "column 'id' looks like a row index" in told
     assert value(out, "categories") == "dirty (30)"
 
@@ -723,7 +763,7 @@ def test_weights_are_copies_and_no_feature(run: Run) -> None:
     copies = run("evaluate", "model", "copies.csv")
     assert [value(out, name) for name in ("accuracy", "AUC")] == [value(copies, name) for name in ("accuracy", "AUC")]
     assert "Accuracy and AUC are weighted; the tables count rows." in out
-    assert "there are 2 columns (w, y)" in run.fails("evaluate", "model", "t.csv")
+    assert value(run("evaluate", "model", "t.csv"), "table") == "60 rows, target y"
 
 
 def test_weights_of_a_regression(run: Run) -> None:
@@ -788,16 +828,51 @@ def test_max_depth_of_show_is_that_of_export_text(run: Run) -> None:
     assert "0 shows the root's test" in " ".join(run("show", "--help").split())
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_every_report_keeps_to_the_screen(width: int, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of forty categories and classes and a deep tree; but fingerprints, of which a part is none."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows = (f"category number {i % 40},{i % 101},label number {i * i % 97 % 41}" for i in range(400))
+    write("t.csv", "the name of a column,x,y", *rows)
+    out = run("fit", "t.csv", "--target", "y", "--max-leaf-nodes", "60", "-o", "m")
+    out += run("show", "m", "--max-depth", "6") + run("rules", "m") + run("evaluate", "m", "t.csv")
+    assert max(len(line) for line in out.splitlines() if "fingerprint" not in line) <= width
+    assert gputree.RuleSet.from_text(run("rules", "m")) == gputree.load("m").rules()
+
+
+def test_nothing_is_printed_before_a_mistake_is_found(run: Run) -> None:
+    write("t.csv", *TABLE)
+    run("fit", "t.csv", "--target", "kind", "-o", "model")
+    assert run("show", "model", "--max-depth", "-1", code=2) == ""
+
+
+def test_a_warning_is_a_sentence(run: Run) -> None:
+    """It names no place in the library, which nobody on the command line can look at."""
+    run("fit", penguins(), "--target", "species", "--learner", "forest", "--n-estimators", "2", "--oob-score", "true")
+    assert re.match(r"gputree: warning: \d+ of 344 rows are in every bag", run.err)
+    assert ".py" not in run.err
+
+
+def test_a_full_disk_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", Full())
+        assert main(["info"]) == 1
+    assert run.capsys.readouterr().err == "gputree: error: standard output: No space left on device\n"
+
+
 def test_long_names_are_cut(run: Run) -> None:
     label, word = "the label " * 20, "the category " * 20
     write("t.csv", f"{'x' * 99},y", *(f"{word}{i % 12},{label}{i % 12}" for i in range(24)))
     run("fit", "t.csv", "--target", "y", "-o", "model")
-    out = run("show", "model", wide=True)
+    out = run("show", "model")
     assert value(out, "classes") == "12: the label the label... label the label 0 and 11 more"
-    assert max(map(len, out.splitlines())) < 112
     assert "xxx...xxx" in out
     assert "= the category the ca...the category 0" not in out
-    assert " = the category the ca...ory the category 0" in out
+    assert " = the category the ca...ory the\n|      category 9\n" in out
 
 
 # Parts

@@ -13,7 +13,8 @@ from tests.model_files import penguins
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COLUMNS", "80")
     return tmp_path / "model"
 
 

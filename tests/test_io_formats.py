@@ -205,15 +205,19 @@ def test_the_lines_of_the_page_predict_the_same(name: str, tmp_path: Path) -> No
     model, X = made(name) if make is None else (make(), table())
     if name == "subsets":
         X = X[X["sex"].notna()]
-    save(model, tmp_path / "model", compact=False)
     names = reader()
+    save(model, tmp_path / "model")
+    header, arrays = names["read_model"](tmp_path / "model")
+    compact = [names["predict_row"](header, arrays, row) for row in rows_of(X)]
+    save(model, tmp_path / "model", compact=False)
     header, arrays = names["read_model"](tmp_path / "model")
     found: NDArray[Any] = names["predict"](header, arrays, rows_of(X))
     wanted = model.predict(X)
     if name in ("class outputs", "forest of outputs"):
         wanted = wanted[:, 0]
-    assert_array_equal(found if found.ndim == wanted.ndim else found[:, 0], wanted)
+    assert_array_equal(found, wanted)
     values = [names["predict_row"](header, arrays, row) for row in rows_of(X)]
+    assert_array_equal(compact, values)
     if hasattr(model, "predict_proba"):
         shares = model.predict_proba(X)
         assert_array_equal(values, np.hstack(shares) if isinstance(shares, list) else shares)

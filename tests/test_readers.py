@@ -94,6 +94,7 @@ FILES: dict[str, tuple[bytes, bool]] = {
     "text after quotes": (b'a,b\n"5"x,1\n', False),
     "open quotes": (b'a,b\n1,"x\n2,y\n', False),
     "empty quotes": (b'a\n""\n1\n', True),
+    "blank lines of one column": (b"\na\n1\n\n\n2\n\n", False),
     "no rows": (b"a,b\n", True),
     "no text": (b"a,b\n\xff,1\n", False),
     "zero bytes": (b"a,b\n\0,1\n", False),
@@ -144,6 +145,12 @@ def test_a_mixed_file_is_read_as_cell_by_cell(library: str | None, piece: int) -
     found, _ = read(data, library, piece)
     assert found == cell_by_cell("t.csv")
     assert [kind for kind, _ in found[1]] == ["<f8", "|O", "|O", "<f8", "|O", "<f8", "|O", "<f8"]
+
+
+def test_a_blank_line_of_one_column_is_a_missing_cell() -> None:
+    """But at the end, where editors leave one."""
+    Path("t.csv").write_text("\na\n1\n\n3\n\n\n")
+    np.testing.assert_array_equal(read_table("t.csv").arrays[0], [1, np.nan, 3])
 
 
 def test_equal_cells_are_one_object() -> None:
@@ -253,7 +260,9 @@ def test_a_cell_that_is_no_number_is_named_with_its_row(library: str | None, mon
     monkeypatch.setattr(delimited, "library", lambda: library)
     monkeypatch.setattr(regular, "PIECE", 6)
     Path("t.csv").write_text("a\n" + "1\n" * 7 + "oops\n")
-    with pytest.raises(InputError, match="holds 'oops' in column 'a', row 8, where the model knows numbers"):
+    with pytest.raises(
+        InputError, match=r"holds 'oops' in column 'a', row 7 \(counted from 0\), where the model knows numbers"
+    ):
         read_table("t.csv", {"a": Feature("a")})
 
 

@@ -77,7 +77,9 @@ def test_an_unknown_value_may_be_an_error_and_a_missing_one_never_is(table: Tabl
     model.fit(words(table.column), table.y)
     known = {value: label for value, label in table.says.items() if value != NEW}
     assert model.predict(words(list(known))).tolist() == list(known.values())
-    with pytest.raises(ValueError, match=r"column 'c' holds 'z' in row 1, which is none of its categories 'a', 'b'"):
+    with pytest.raises(
+        ValueError, match=r"column 'c' holds 'z' in row 1 \(counted from 0\), which is none of its categories 'a', 'b'"
+    ):
         model.predict(words(["a", NEW]))
 
 

@@ -54,6 +54,40 @@ def shown(value: Any) -> str:
     return brief(value) if isinstance(value, type) else f"{brief(value)} of type {place}{kind.__qualname__}"
 
 
+def row_number(row: int) -> str:
+    """A row of a table for a message: in memory and in files, rows are counted in one way.
+
+    Examples
+    --------
+    >>> row_number(3)
+    'row 3 (counted from 0)'
+    """
+    return f"row {row} (counted from 0)"
+
+
+def with_article(name: str) -> str:
+    """The name of a class with its article, by the sound of it: capitals at its beginning are spelt.
+
+    Examples
+    --------
+    >>> [with_article(name) for name in ("IsolationForest", "C45Rules", "ID3Classifier", "MDLTreeClassifier", "str")]
+    ['an IsolationForest', 'a C45Rules', 'an ID3Classifier', 'an MDLTreeClassifier', 'a str']
+    """
+    vowels = "AEFHILMNORSX" if name[:2].isupper() else "AEIOaeio"
+    return f"{'an' if name[:1] in tuple(vowels) else 'a'} {name}"
+
+
+def what_is(value: Any) -> str:
+    """What a value of a wrong kind is, for a message.
+
+    Examples
+    --------
+    >>> what_is([]), what_is(int)
+    ('a list', 'the class int')
+    """
+    return f"the class {value.__name__}" if isinstance(value, type) else with_article(type(value).__name__)
+
+
 def lasting(value: Any) -> str:
     """The text of a value, the same in every process: without addresses.
 

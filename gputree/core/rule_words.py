@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gputree.core.checks import what_is
 from gputree.core.conditions import Condition, Interval
 
 # What may follow a value, or a name.
@@ -54,7 +55,7 @@ def literal(value: Any) -> str:
         return word(str(value), VALUE_ENDS)
     if type(value) not in (bool, int, float):
         raise TypeError(
-            f"{value!r} is a {type(value).__name__}, and the text of rules holds str, bool, int and float; "
+            f"{value!r} is {what_is(value)}, and the text of rules holds str, bool, int and float; "
             "turn such labels or categories into text before the fit"
         )
     return repr(value)

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.core.checks import what_is
 from gputree.core.criteria import CRITERIA
 from gputree.core.forest import Forest
 from gputree.core.schema import Feature, Kind, Schema
@@ -248,8 +249,7 @@ def unfitted(model: Any) -> BaseTree:
             hint = "convert its trees one by one, which are in estimators_"
         elif isinstance(model, Pipeline) or hasattr(model, "best_estimator_"):
             hint = "convert the tree inside it, its last step or best_estimator_"
-        what = f"the class {model.__name__}" if isinstance(model, type) else f"a {name}"
-        raise TypeError(f"{what} is none of the trees that can be converted; {hint}")
+        raise TypeError(f"{what_is(model)} is none of the trees that can be converted; {hint}")
     ours = ESTIMATORS[name]()
     given = {k: v for k, v in clone(model).get_params().items() if k in ours.get_params()}
     given.pop("categorical_features", None)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.core.checks import what_is
 from gputree.inspect.split_records import SplitBranch, SplitRow, SplitTable
 from gputree.inspect.split_search import At, described, path_key
 from gputree.learners.base import BaseTree
@@ -112,9 +113,7 @@ def split_table_of(model: Any, X: Any, y: Any, node: int = 0, sample_weight: Arr
     'windy'
     """
     if not isinstance(model, BaseTree):
-        raise TypeError(
-            f"model is a {type(model).__name__}; give a tree of this library, such as DecisionTreeClassifier"
-        )
+        raise TypeError(f"model is {what_is(model)}; give a tree of this library, such as DecisionTreeClassifier")
     check_is_fitted(model)
     last = model.forest_.n_nodes - 1
     if not isinstance(node, Integral) or not 0 <= node <= last:

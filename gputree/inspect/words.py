@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.core.checks import brief
+from gputree.core.checks import brief, what_is
 from gputree.core.forest import SPREAD, Forest, Test
 from gputree.core.routes import branch_shares
 from gputree.core.schema import Feature, Kind, Schema
@@ -179,7 +179,7 @@ class Words:
 def require_tree(model: Any) -> None:
     """Refuse what is no fitted tree of this library."""
     if isinstance(model, type) or not isinstance(model, BaseTree):
-        name = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        name = what_is(model)
         if isinstance(model, BaseForest):
             raise TypeError(
                 f"{name} is a forest and no tree of gputree; give one of its trees, model.estimators_[0] or on"

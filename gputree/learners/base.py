@@ -32,7 +32,7 @@ class BaseTree(Looks, StoppedGrower):
     """What classification and regression trees share."""
 
     __metadata_request__predict: ClassVar[dict[str, str]] = {"check_input": UNUSED}
-    _saved: ClassVar[tuple[str, ...]] = (*REASONS, "pruned_by_", "_root_key")
+    _saved: ClassVar[tuple[str, ...]] = (*StoppedGrower._saved, *REASONS, "_root_key")
     _one_tree: ClassVar[bool] = True
     validation_fraction: float = 1 / 3  # where a class has no such parameter
 

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import to_host
-from gputree.core.checks import bare
+from gputree.core.checks import bare, what_is
 from gputree.core.conditions import paths
 from gputree.core.forest import Forest
 from gputree.core.routes import Parts, branch_shares, leaf_parts
@@ -254,10 +254,9 @@ def given_tree(model: Any) -> ClassifierTree:
     """
     tree = model.estimator if isinstance(model, FrozenEstimator) else model
     if not isinstance(tree, ClassifierTree):
-        what = f"the class {tree.__name__}" if isinstance(tree, type) else f"a {type(tree).__name__}"
         raise TypeError(
-            f"tree is {what}, and rules are made of a classification tree of gputree, such as C45Classifier() or "
-            "DecisionTreeClassifier(); of a search, pipeline or forest give a tree in it"
+            f"tree is {what_is(tree)}, and rules are made of a classification tree of gputree, such as C45Classifier() "
+            "or DecisionTreeClassifier(); of a search, pipeline or forest give a tree in it"
         )
     return tree
 

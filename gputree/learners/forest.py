@@ -81,7 +81,8 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = FOREST_CONSTRAINTS
     _saved: ClassVar[tuple[str, ...]] = (
-        *(*REASONS, "pruned_by_"),
+        *StoppedGrower._saved,
+        *REASONS,
         *("seed_", "n_rows_", "bagging_", "_grown_by"),
         *("oob_score_", "oob_errors_", "oob_decision_function_", "oob_prediction_"),
     )

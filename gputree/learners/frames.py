@@ -12,6 +12,8 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
+from gputree.core.checks import what_is, with_article
+
 ArrowLibrary: TypeAlias = Literal["pyarrow", "polars"]
 
 
@@ -79,9 +81,9 @@ def as_frame(X: Any) -> Frame | None:
     except DuplicateError as error:
         raise ValueError(f"X has several columns of one name; rename them ({' '.join(str(error).split())})") from error
     if isinstance(frame, nw.Series):
-        raise TypeError(f"X is a {type(X).__name__}, one column; give a table (2D) that holds it, such as a data frame")
+        raise TypeError(f"X is {what_is(X)}, one column; give a table (2D) that holds it, such as a data frame")
     if isinstance(frame, nw.LazyFrame):
-        raise TypeError(f"X is a {type(X).__name__}, whose rows are not there yet; call .collect() on it first")
+        raise TypeError(f"X is {what_is(X)}, whose rows are not there yet; call .collect() on it first")
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
@@ -89,7 +91,9 @@ def arrow_library(name: str) -> ArrowLibrary:
     """A library that reads Arrow streams."""
     found = next((library for library in get_args(ArrowLibrary) if find_spec(library)), None)
     if found is None:
-        raise ImportError(f"X is a {name}, which is read through Arrow; run `pip install pyarrow`, or give an array")
+        raise ImportError(
+            f"X is {with_article(name)}, which is read through Arrow; run `pip install pyarrow`, or give an array"
+        )
     library: ArrowLibrary = found
     return library
 

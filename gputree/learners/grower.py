@@ -106,7 +106,10 @@ class Grower(BaseEstimator):
     pruning: Any = None  # a rule, where a class has that parameter
     ccp_alpha: float = 0.0  # likewise
     n_jobs: int | None = None  # threads, where a class has no such parameter
-    _saved: ClassVar[tuple[str, ...]] = ()  # what a model file keeps of a fit beside the trees, where there is any
+    _saved: ClassVar[tuple[str, ...]] = ("_target_name", "pruned_by_")  # in a model file, if they are there
+        "_target_name",
+        "pruned_by_",
+    )  # what a model file keeps beside the trees, if it is there
     _one_tree: ClassVar[bool] = False  # which rules may keep rows back from, and follow the rows of
     _integers_are_names: ClassVar[bool] = False  # whether a column of integers holds categories
     _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS
@@ -132,6 +135,7 @@ class Grower(BaseEstimator):
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Validate: everything that growth needs."""
+        self.__dict__.pop("_target_name", None)  # of another fit
         self._check_parameters()
         seed = self._seed()  # drawn once, and handed on: a RandomState gives another number each time
         matrix, self.schema_ = self._table(X)

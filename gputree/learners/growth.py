@@ -17,7 +17,7 @@ from gputree.learners.grower import Grower, Prepared
 from gputree.learners.held_out import dense
 from gputree.learners.stopped import Fit, reasons, stopped, words
 
-REASONS = ("_stop_codes", "_stop_words")  # where there is a rule
+REASONS = ("_stop_codes", "_stop_words")  # attributes that say why leaves are some
 
 
 class StoppedGrower(Grower):

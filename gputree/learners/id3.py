@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from gputree.backends.arrays import in_kind, to_host
+from gputree.core.checks import row_number
 from gputree.core.criteria import CRITERIA, Criterion, Entropy
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Cuts, Feature, Kind, Schema
@@ -320,8 +321,8 @@ class ID3Classifier(ClassifierTree):
         null = np.flatnonzero(np.isnan(shares[:, 0]))
         if null.size:
             raise ValueError(
-                f"row {null[0]} of X ends where no row of the fit was, in a null leaf, as do {null.size:,} in all: "
-                "read predict_proba, which is NaN there, fit with empty='parent', or name a class as literal_empty"
+                f"{row_number(null[0])} of X ends where no row of the fit was, in a null leaf, as do {null.size:,} in "
+                "all: read predict_proba, which is NaN there, fit with empty='parent', or name a class as literal_empty"
             )
         labels: NDArray[Any] = in_kind(self._labels(shares), X)
         return labels
@@ -364,7 +365,7 @@ def refuse_gaps(X: Any, schema: Schema) -> None:
         host = host.toarray()
     row, column = np.argwhere(~np.isfinite(host))[0]
     raise ValueError(
-        f"X contains NaN or infinity: column {schema.features[column].name!r} has {host[row, column]} in row {row}, "
-        "and ID3 has no rule for missing values; leave such rows out, fill them (sklearn.impute.SimpleImputer), give "
-        "them a value of their own, or use DecisionTreeClassifier"
+        f"X contains NaN or infinity: column {schema.features[column].name!r} has {host[row, column]} in "
+        f"{row_number(row)}, and ID3 has no rule for missing values; leave such rows out, fill them "
+        "(sklearn.impute.SimpleImputer), give them a value of their own, or use DecisionTreeClassifier"
     )

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
 from gputree.backends.arrays import to_host
-from gputree.core.checks import readable
+from gputree.core.checks import readable, what_is
 from gputree.learners.frames import is_gone
 
 
@@ -51,7 +51,7 @@ def checked_array(y: Any) -> NDArray[Any]:
     if array.dtype.kind in "US" and not hasattr(y, "dtype") and not hasattr(y, "__array__"):
         odd = next((v for v in np.array(y, object).ravel() if not isinstance(v, str | bytes)), None)
         if odd is not None:
-            raise TypeError(f"y mixes in {odd!r}, a {type(odd).__name__}, beside text; give labels of one type")
+            raise TypeError(f"y mixes in {odd!r}, {what_is(odd)}, beside text; give labels of one type")
     return array.reshape(-1, 1) if array.ndim == 1 else array
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gputree.core.checks import row_number
 from gputree.core.rule_bits import RuleBits
 from gputree.core.rule_checks import Names
 from gputree.core.rule_parser import Parser
@@ -329,8 +330,8 @@ class RuleSet(RuleLooks):
         """Refuse rows without a rule where there is no default."""
         if self.default is None and rows.any():
             raise ValueError(
-                f"row {int(rows.argmax())} meets no rule, and the set has no default; add one: a text of rules may end "
-                "with `else` and an outcome"
+                f"{row_number(int(rows.argmax()))} meets no rule, and the set has no default; add one: a text of rules "
+                "may end with `else` and an outcome"
             )
 
     def _outcomes(self) -> NDArray[Any]:

@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.checks import bare, brief
+from gputree.core.checks import bare, brief, row_number, what_is
 from gputree.core.schema import MAX_CODES, Feature, Kind, Schema
 from gputree.learners.frames import Frame, Series, cells, columns_of, is_gone, missing_cells
 
@@ -260,7 +260,7 @@ def refuse(column: Series, feature: Feature, row: int, remedy: str) -> None:
     value, known = cells(column)[row], ", ".join(map(repr, feature.categories[:8]))
     more = f", ... {len(feature.categories) - 8} more" if len(feature.categories) > 8 else ""
     raise ValueError(
-        f"column {feature.name!r} holds {value!r} in row {row}, which is none of its categories {known}{more}; "
+        f"column {feature.name!r} holds {value!r} in {row_number(row)}, which is none of its categories {known}{more}; "
         f"correct or leave out such rows, or {remedy}"
     )
 
@@ -317,7 +317,7 @@ def refuse_other_kind(known: list[Any], feature: Feature) -> None:
             what = " and ".join(sorted(mine))
             raise TypeError(
                 f"column {feature.name!r} holds {what}, its categories are such as {feature.categories[0]!r}, and X "
-                f"has {value!r} there, a {type(value).__name__}; give the same kind of values"
+                f"has {value!r} there, {what_is(value)}; give the same kind of values"
             )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from gputree.core.checks import what_is
 from gputree.inspect.words import told_apart
 from gputree.model_selection.estimate import Case, ErrorEstimate
 from gputree.model_selection.show import NAMES, WIDTH, frame_of, number, text_table, whole
@@ -176,7 +177,7 @@ def parts(name: str, table: Any) -> tuple[Any, Any]:
         frame = nw.from_native(table.to_frame())
         return frame.drop(table.target).to_native(), table.column(table.target)
     if not isinstance(table, tuple | list) or len(table) != 2:
-        raise TypeError(f"table {name!r} is a {type(table).__name__}; give (X, y), or a Table of gputree.datasets")
+        raise TypeError(f"table {name!r} is {what_is(table)}; give (X, y), or a Table of gputree.datasets")
     return table[0], table[1]
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import _safe_indexing, indexable
 
+from gputree.core.checks import what_is
 from gputree.learners.refits import Refit, answers, fit_each, refit_each
 from gputree.model_selection.show import frame_of, headline, number, whole
 from gputree.model_selection.sizes import size_of
@@ -157,8 +158,9 @@ class Case:
         fits = hasattr(model, "fit") and not isinstance(model, type)
         classes = fits and is_classifier(model)
         if not (classes or (fits and is_regressor(model))):
-            what = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
-            raise TypeError(f"{what} is neither a classifier nor a regressor; give one, as DecisionTreeClassifier()")
+            raise TypeError(
+                f"{what_is(model)} is neither a classifier nor a regressor; give one, as DecisionTreeClassifier()"
+            )
         if y is None:
             raise ValueError("y=None leaves nothing to be wrong about; give the labels or numbers of the rows")
         X, y = indexable(X, y)

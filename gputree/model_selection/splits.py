@@ -19,7 +19,7 @@ from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils.validation import _num_samples
 
 from gputree.core.bags import Bags, strata
-from gputree.core.checks import brief, is_number, whole, yes_or_no
+from gputree.core.checks import brief, is_number, row_number, whole, yes_or_no
 from gputree.core.keys import Stream, draw
 
 Rows = NDArray[np.intp]
@@ -304,8 +304,8 @@ def trains_of(splitter: Any, X: Any, y: NDArray[Any]) -> Trains:
         shared = held[:0] if trains.own[fold] is None else held[np.isin(held, trains[fold])]
         if shared.size:
             raise ValueError(
-                f"fold {fold} of cv fits {shared.size} of the rows that it holds out, such as row {shared[0]}; give "
-                "parts that share no row"
+                f"fold {fold} of cv fits {shared.size} of the rows that it holds out, such as {row_number(shared[0])}; "
+                "give parts that share no row"
             )
     return trains
 
@@ -332,7 +332,7 @@ def numbers(rows: Any, n: int) -> NDArray[np.intp]:
         raise ValueError(f"cv gives rows of type {given.dtype} and shape {given.shape}; give whole numbers (k,)")
     odd = given[(given < 0) | (given >= n)]
     if odd.size:
-        raise ValueError(f"cv names row {odd[0]}, and there are {n} rows: give numbers from 0 to {n - 1}")
+        raise ValueError(f"cv names {row_number(odd[0])}, and there are {n} rows: give numbers from 0 to {n - 1}")
     return given.astype(np.intp)
 
 

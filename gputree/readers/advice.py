@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import row_number
 from gputree.inspect.words import shortened
 from gputree.readers.cells import is_number
 
@@ -28,7 +29,7 @@ DATE = re.compile(
 
 
 def advice(table: Mapping[str, NDArray[Any]], features: Sequence[str], target: str | None) -> Iterator[str]:
-    """A sentence a column that is odd; row i of the arrays is row i + 1 of the file."""
+    """A sentence a column that is odd."""
     for name in (*features, *([target] if target else [])):
         array = table[name]
         if array.dtype == object:
@@ -50,7 +51,7 @@ def about_text(name: str, cells: list[Any], remedy: str) -> Iterator[str]:
         row = next(i for i, cell in enumerate(cells) if isinstance(cell, str) and cell not in numbers)
         share = f"{n_numbers:,} of its {n_known:,} known cells are numbers"
         yield (
-            f"{what}, though {share}: the first that is none is {shortened(cells[row], 30)!r} in row {row + 1}; "
+            f"{what}, though {share}: the first that is none is {shortened(cells[row], 30)!r} in {row_number(row)}; "
             f"mend or empty such cells, or {remedy}"
         )
     elif len(distinct) >= LEAST and sum(DATE.fullmatch(cell) is not None for cell in distinct) >= NEARLY * len(

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import row_number
 from gputree.core.schema import Kind
 from gputree.learners.frames import Columns
 from gputree.readers.cells import BOOLEANS, MISSING, InputError, Spellings, Wanted, as_numbers, is_number, object_array
@@ -83,7 +84,7 @@ def read_form(path: str) -> Form:
         first = file.readline()
         file.seek(0)
         delimiter = max(DELIMITERS, key=first.count)
-        names = next(records(file, delimiter), [])
+        names = next(filter(None, csv_lines(file, delimiter)), [])
     if not names:
         raise InputError(f"{path} is empty; a table begins with a line of column names")
     twice = next((name for name, times in Counter(names).items() if times > 1), None)
@@ -141,8 +142,8 @@ def known_numbers(path: str, name: str, cells: Sequence[str], start: int) -> NDA
     if place is None:
         return as_numbers(cells)
     raise InputError(
-        f"{path} holds {cells[place]!r} in column {name!r}, row {start + place + 1}, where the model knows numbers; "
-        "give a number, or nothing where it is missing"
+        f"{path} holds {cells[place]!r} in column {name!r}, {row_number(start + place)}, where the model knows "
+        "numbers; give a number, or nothing where it is missing"
     )
 
 
@@ -164,8 +165,10 @@ def blocks(form: Form, wanted: Collection[str]) -> Iterator[Block]:
             place += len(piece)
             n_rows += frame.n_rows
     with opened(form.path, place) as file:
-        rows = itertools.islice(records(file, form.delimiter), int(place == 0), None)
-        yield from lines(form, rows, wanted, n_rows)
+        rows = csv_lines(file, form.delimiter)
+        if place == 0:
+            next(filter(None, rows))  # the names
+        yield from lines(form, records(rows, len(form.names)), wanted, n_rows)
 
 
 def lines(form: Form, rows: Iterator[list[str]], wanted: Collection[str], start: int) -> Iterator[Lines]:
@@ -175,16 +178,26 @@ def lines(form: Form, rows: Iterator[list[str]], wanted: Collection[str], start:
         ragged = next((i for i, row in enumerate(chunk) if len(row) != len(form.names)), None)
         if ragged is not None:
             raise InputError(
-                f"row {start + ragged + 1} of {form.path} has {count(len(chunk[ragged]), 'cell')} where the first "
+                f"{row_number(start + ragged)} of {form.path} has {count(len(chunk[ragged]), 'cell')} where the first "
                 f"line names {count(len(form.names), 'column')}; give each row one cell a column"
             )
         start += len(chunk)
         yield Lines({name: list(map(cell, chunk)) for name, cell in places.items()}, len(chunk))
 
 
-def records(file: TextIOWrapper, delimiter: str) -> Iterator[list[str]]:
-    """Lines that are not blank, as cells."""
-    return filter(None, csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True))
+def csv_lines(file: TextIOWrapper, delimiter: str) -> Iterator[list[str]]:
+    """The cells of every line; a blank line has none."""
+    return csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
+
+
+def records(found: Iterator[list[str]], n_columns: int) -> Iterator[list[str]]:
+    """Lines that are rows: a blank one is a missing cell where a table has one column and other rows follow."""
+    blank = 0
+    for row in filter(None, found) if n_columns > 1 else found:
+        if row:
+            yield from itertools.repeat([""], blank)
+            yield row
+        blank = 0 if row else blank + 1
 
 
 @contextmanager

@@ -38,9 +38,10 @@ from gputree.readers.problem import (
     read_problem,
     with_split,
 )
-from gputree.readers.rules import KNOWN, add_rule_option, given_rules, rule_help
+from gputree.readers.rules import KNOWN, add_rule_option, given_rules, rule_help, rule_options
 from gputree.readers.tables import save_model
 from gputree.report import (
+    LABEL,
     LONGEST,
     complain,
     count,
@@ -49,7 +50,9 @@ from gputree.report import (
     parameter_help,
     predicted,
     scores,
+    screen,
     show,
+    show_out_of_bag,
     tree_size,
 )
 
@@ -94,7 +97,7 @@ def add_fit_options(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Non
             add_rule_option(group, name, text)
         else:
             group.add_argument(option(name), dest=f"p_{name}", default=argparse.SUPPRESS, metavar="VALUE", help=text)
-    parser.set_defaults(learner_of=learner_of)  # whose help explains an option
+    parser.set_defaults(learner_of=learner_of, rule_options=rule_options(KNOWN))  # for errors of options
     shown = [name for name in KNOWN if name in texts]
     if shown:
         parser.add_argument_group("rules", rule_help(shown))
@@ -130,6 +133,8 @@ def run_fit(args: argparse.Namespace) -> None:
     with warnings.catch_warnings():  # the advice above says it in the words of a table
         warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
         model.fit(problem.X, problem.y, *weights)
+    if plan.target:
+        grown(model)._target_name = plan.target
     save_model(model, args.output)
     show_fit(model, problem)
 
@@ -149,7 +154,7 @@ def show_problem(problem: Problem, plan: Plan, model: Any) -> None:
     features = f"{count(len(problem.X.columns), 'feature')} ({len(problem.words)} of categories)"
     show("table", f"{count(problem.n_rows, 'row')}, {features}")
     if problem.words:
-        show("categories", cut_line(problem.words))
+        show("categories", cut_line(problem.words, screen() - LABEL))
     show("missing", count(missing, "cell"))
     if problem.y is not None:
         show("target", f"{plan.target}: {problem.reason}")
@@ -184,4 +189,5 @@ def show_fit(model: Any, problem: Problem) -> None:
         show("training", "; ".join(f"{name} {text}" for name, text in found))
     elif is_outlier_detector(model):
         show("training", f"{count(int((predicted(model, problem.X) < 0).sum()), 'outlier')}")
+    show_out_of_bag(model)
     show("fingerprint", model.fingerprint())

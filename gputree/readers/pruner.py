@@ -11,22 +11,26 @@ from gputree.pruning import prune
 from gputree.readers.cells import InputError
 from gputree.readers.learner import dashed
 from gputree.readers.rows import add_row_options, known_target, read_rows, show_rows
-from gputree.readers.rules import PRUNING, WRITTEN, read_rule, rule_paragraph
+from gputree.readers.rules import PRUNING, WRITTEN, read_rule, rule_options, rule_paragraph
 from gputree.readers.tables import load_model, save_model
-from gputree.report import LABEL, WIDTH, complaining, scores, show, tree_size
+from gputree.report import LABEL, scores, screen, show, tree_size
 
 
 def add_prune_options(parser: argparse.ArgumentParser) -> None:
     """Options of ``prune``."""
-    parser.add_argument("--rule", required=True, metavar="RULE", help=f"{WRITTEN} Rules are listed below.")
+    parser.usage = "gputree prune MODEL --rule RULE [--table TABLE] [-o MODEL] [options]"
+    parser.add_argument("--rule", metavar="RULE", help=f"{WRITTEN} Rules are listed below.")
     parser.add_argument("--table", metavar="TABLE", help="the rows that the rule needs, CSV or Parquet")
     add_row_options(parser)
     parser.add_argument("-o", "--output", metavar="MODEL", help="where to save the model")
+    parser.set_defaults(rule_options=rule_options({"rule": PRUNING}))
     parser.add_argument_group("rules", "\n\n".join(map(rule_paragraph, PRUNING.values())))
 
 
 def given_rule(args: argparse.Namespace) -> Rule:
     """The rule that the command line names; refused where it needs rows and there are none."""
+    if not args.rule:
+        args.parser.error("the following arguments are required: --rule")
     rule: Rule = read_rule("--rule", args.rule, PRUNING)
     if rule.needs is not Needs.NO_ROWS and not args.table:
         raise InputError(f"--rule {dashed(type(rule).__name__)} needs {rule.needs.value}; give them with --table")
@@ -50,10 +54,9 @@ def run_prune(args: argparse.Namespace) -> None:
     if rows is None or rule.needs is Needs.NO_ROWS:
         pruned = prune(model, rule)
     else:
-        with complaining():
-            pruned = prune(model, rule, rows.X, y, rows.weight)
+        pruned = prune(model, rule, rows.X, y, rows.weight)
     save_model(pruned, args.output)
-    show("rule", shortened(repr(rule), WIDTH - LABEL))
+    show("rule", shortened(repr(rule), screen() - LABEL))
     if rows:
         show_rows(rows)
     for label, some in (("before", model), ("after", pruned)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,8 @@ from sklearn.base import is_classifier, is_regressor
 from gputree.learners.frames import Columns
 from gputree.readers.cells import InputError
 from gputree.readers.problem import checked_weight, with_target
-from gputree.readers.tables import other_column, read_table
-from gputree.report import class_numbers, count, cut_list, show
+from gputree.readers.tables import column_names, other_column, read_table, require_column
+from gputree.report import class_numbers, count, cut_list, grown, show
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Rows:
 
 def add_row_options(parser: argparse.ArgumentParser) -> None:
     """Options that say what the columns of a table are."""
-    parser.add_argument("--target", metavar="COLUMN", help="the true values (default: the column the model lacks)")
+    usual = "the target of `gputree fit`, else the column that the model lacks"
+    parser.add_argument("--target", metavar="COLUMN", help=f"the true values (default: {usual})")
     parser.add_argument("--sample-weight", metavar="COLUMN", help="a column with the weights of the rows")
     parser.add_argument("--drop-missing", action="store_true", help="leave out rows without a true value")
 
@@ -45,7 +47,7 @@ def read_rows(model: Any, args: argparse.Namespace) -> Rows:
         raise InputError(f"{args.model} holds {type(model).__name__}, which has no target to be measured by")
     features = {feature.name: feature for feature in model.schema_.features}
     others = [args.sample_weight] if args.sample_weight else []
-    target = args.target or other_column(args.table, [*features, *others])
+    target = args.target or target_of(model, args.table, [*features, *others])
     for name, use in zip([target, *others], ("target", "weights"), strict=False):
         if name in features:
             raise InputError(f"the model reads column {name!r}, so it cannot be the {use}; name another column")
@@ -57,6 +59,15 @@ def read_rows(model: Any, args: argparse.Namespace) -> Rows:
     if not is_classifier(model) and y.dtype == object:
         raise InputError(f"column {target!r} holds text such as {y[0]!r}, and the model predicts numbers")
     return Rows(X, y, weight, target, args.sample_weight)
+
+
+def target_of(model: Any, path: str, known: Sequence[str]) -> str:
+    """The column that the fit learnt, else the only one of a table that is not known."""
+    names = column_names(path)
+    for name in known:
+        require_column(name, names, path)
+    target = getattr(grown(model), "_target_name", None)
+    return target if target in names else other_column(path, names, known)
 
 
 def show_rows(rows: Rows) -> None:

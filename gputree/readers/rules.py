@@ -18,8 +18,8 @@ from sklearn.utils._param_validation import StrOptions
 from gputree import stopping
 from gputree.engine.pruning import RULES
 from gputree.readers.cells import InputError
-from gputree.readers.learner import LEARNERS, Parameters, dashed, parse_value
-from gputree.report import WIDTH, documented, wrapped
+from gputree.readers.learner import LEARNERS, Parameters, dashed, option, parse_value
+from gputree.report import documented, screen, wrapped
 
 NOT_WRITTEN = ("AnyOf", "AllOf", "Validation")  # joined by the option; rows are no text
 PRUNING: dict[str, Any] = {dashed(rule.__name__): rule for rule in RULES.values()}
@@ -115,6 +115,17 @@ def add_rule_option(group: Any, name: str, text: str) -> None:
     )
 
 
+def rule_options(known: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """What a parameter of a rule would be as an option -> how it is written, of rules by the option that takes them."""
+    found: dict[str, list[str]] = {}
+    for what, rules in known.items():
+        for name, kind in rules.items():
+            for own in fields(kind):
+                parameter = option(own.name)
+                found.setdefault(parameter, []).append(f"{option(what)} {name}:{parameter.strip('-')}")
+    return found
+
+
 def rule_help(names: Iterable[str]) -> str:
     """The rules that some parameters take, with parameters of their own and the defaults of these."""
     parts = [f"{WRITTEN} Their parameters and defaults:"]
@@ -134,7 +145,7 @@ def rule_line(kind: Any) -> str:
     """
     name, _, given = written(kind).partition(":")
     line = f"  {name:<{NAME_WIDTH}}{given.replace(',', ' ')}"
-    return wrapped(line.rstrip(), WIDTH - 2, " " * (NAME_WIDTH + 2))
+    return wrapped(line.rstrip(), screen() - 2, " " * (NAME_WIDTH + 2))
 
 
 def rule_paragraph(kind: Any) -> str:
@@ -142,7 +153,7 @@ def rule_paragraph(kind: Any) -> str:
     lines = [rule_line(kind)]
     for name, own in documented(kind).items():
         text = f"    {name.replace('_', '-')}: {own.kind}.{own.text}".replace("``", "")
-        lines.append(wrapped(text, WIDTH - 2, " " * 8))
+        lines.append(wrapped(text, screen() - 2, " " * 8))
     return "\n".join(lines)
 
 
@@ -171,4 +182,4 @@ def given_rules(args: argparse.Namespace, learner: str) -> Parameters:
 def words_of(learner: str) -> set[str]:
     """Words that a learner itself takes for rules of pruning."""
     options = LEARNERS[learner]._parameter_constraints.get("pruning", [])
-    return {word for option in options if isinstance(option, StrOptions) for word in option.options}
+    return {word for given in options if isinstance(given, StrOptions) for word in given.options}

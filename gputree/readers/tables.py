@@ -17,6 +17,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from gputree.core.checks import what_is
 from gputree.core.schema import Feature
 from gputree.io import HEADER, load, save
 from gputree.learners.frames import Columns
@@ -109,7 +110,7 @@ def tree_of(model: Any, number: int | None) -> Any:
     """The tree whose rules are printed: a model that is one, or one of a forest, None where no number is given."""
     if not hasattr(model, "estimators_"):
         if number is not None:
-            raise InputError(f"--tree {number} chooses a tree of a forest, and a {type(model).__name__} is one tree")
+            raise InputError(f"--tree {number} chooses a tree of a forest, and {what_is(model)} is one tree")
         return model
     n_trees = len(model.estimators_)
     if number is not None and not 0 <= number < n_trees:
@@ -117,9 +118,9 @@ def tree_of(model: Any, number: int | None) -> Any:
     return None if number is None else model.estimators_[number]
 
 
-def other_column(path: str, features: list[str]) -> str:
-    """The only column of a table that is no feature."""
-    others = [name for name in column_names(path) if name not in features]
+def other_column(path: str, names: Sequence[str], known: Sequence[str]) -> str:
+    """The only column of a table that is none of those known."""
+    others = [name for name in names if name not in known]
     if len(others) != 1:
         what = f"are {len(others)} columns ({cut_list(others)})" if others else "is no column"
         raise InputError(f"there {what} in {path} beside those that the model reads; name the target with --target")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gputree.core.checks import brief
+from gputree.core.checks import brief, what_is
 from gputree.core.forest import Forest, Test
 from gputree.core.packed import narrow
 from gputree.inspect.check import expect
@@ -66,7 +66,7 @@ def add_fitted(model: Any, entries: dict[str, Any], arrays: Arrays) -> None:
         If there are others than its class keeps, or something in them is of another type.
     """
     strange = sorted(set(entries) - set(model._saved))
-    expect(not strange, f"a {type(model).__name__} keeps no {brief(next(iter(strange), ''))} of its fit")
+    expect(not strange, f"{what_is(model)} keeps no {brief(next(iter(strange), ''))} of its fit")
     for name, entry in entries.items():
         setattr(model, name, value_of(entry, name, arrays))
 
@@ -108,13 +108,14 @@ def check_fitted(model: Any, forest: Forest) -> None:
     typed(getattr(model, "pruned_by_", ""), str, "what the trees were pruned by")
     key = typed(getattr(model, "_root_key", 0), int, "the key of the root")
     expect(0 <= key < KEYS, f"the key of the root is {brief(key)}, and keys are 0 to {KEYS - 1}")
+    typed(getattr(model, "_target_name", ""), str, "the name of the target")
     if "seed_" not in model._saved:
-        expect(forest.roots.size == 1, f"a {type(model).__name__} has one tree, and the file has {forest.roots.size}")
+        expect(forest.roots.size == 1, f"{what_is(model)} has one tree, and the file has {forest.roots.size}")
         check_tests(model, forest)
         check_bounds(model, forest)
         return
     for name in ("seed_", "n_rows_", "bagging_"):
-        expect(hasattr(model, name), f"a {type(model).__name__} needs {name}, and the file has none")
+        expect(hasattr(model, name), f"{what_is(model)} needs {name}, and the file has none")
     seed = typed(model.seed_, int, "the seed")
     expect(0 <= seed < SEEDS, f"the seed is {brief(seed)}, and seeds are 0 to {SEEDS - 1}")
     n_rows = typed(model.n_rows_, int, "the number of rows")

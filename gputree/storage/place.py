@@ -41,12 +41,12 @@ def whole_file(path: Path_) -> Iterator[IO[bytes]]:
     """A file that takes its place when it is whole, or never: of several writers at once, the last one wins."""
     require_place(path)
     target = Path(os.path.realpath(path))  # a link stays a link to the file that it names
-    if target.exists() and not target.is_file():  # a pipe or a device is written to, never replaced
-        with open(target, "wb") as stream:
-            yield stream
-        return
     part = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
+        if target.exists() and not target.is_file():  # a pipe or a device is written to, never replaced
+            with open(target, "wb") as stream:
+                yield stream
+            return
         with open(part, "xb") as file:
             yield file
             file.flush()

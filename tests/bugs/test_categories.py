@@ -65,7 +65,8 @@ def test_C02_an_unseen_category_follows_the_largest_child(cls: Any, split: str, 
     assert model.predict(late).tolist() == [0, 1]
     strict = cls(categorical_split=split, unknown="error").fit(X, y)
     with pytest.raises(
-        ValueError, match=r"column 'c' holds .* in row 0, which is none of its categories 'a', 'b', 'c'"
+        ValueError,
+        match=r"column 'c' holds .* in row 0 \(counted from 0\), which is none of its categories 'a', 'b', 'c'",
     ):
         strict.predict(late)
 

@@ -380,7 +380,9 @@ def test_null_leaves_predict_nothing() -> None:
     shares = model.predict_proba(ODD)
     assert np.isnan(shares).all(axis=1).tolist() == [True, True, True, False]
     assert np.isnan(model.predict_log_proba(ODD)[0]).all()
-    with pytest.raises(ValueError, match=r"row 0 of X ends where no row of the fit was.*3 in all.*literal_empty"):
+    with pytest.raises(
+        ValueError, match=r"row 0 \(counted from 0\) of X ends where no row of the fit was.*3 in all.*literal_empty"
+    ):
         model.predict(ODD)
     assert model.predict(ODD[3:]).tolist() == ["z"]
     assert model.score(ODD, ["x", "x", "x", "z"]) == 0.25  # as Weka counts what is not classified

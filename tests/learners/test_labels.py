@@ -155,7 +155,7 @@ def test_whole_numbers_as_objects_are_scored_and_saved(tmp_path: Any) -> None:
 
 def test_numbers_beside_text_in_a_list_are_no_text() -> None:
     """NumPy would make text of both."""
-    with pytest.raises(TypeError, match=r"mixes in 1, a int, beside text"):
+    with pytest.raises(TypeError, match=r"mixes in 1, an int, beside text"):
         DecisionTreeClassifier().fit(X, ["a", 1, "b", "a"])
 
 

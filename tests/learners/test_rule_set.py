@@ -99,7 +99,9 @@ def test_only_the_columns_that_rules_ask_for_are_read() -> None:
 def test_without_a_default_a_row_without_a_rule_is_refused() -> None:
     found = RuleSet.from_text("if (x<=1) then 1.5 if (x>2) then 2.5")
     assert found.predict([[0.0], [3.0]]).tolist() == [1.5, 2.5]
-    with pytest.raises(ValueError, match="row 1 meets no rule, and the set has no default; add one"):
+    with pytest.raises(
+        ValueError, match=r"row 1 \(counted from 0\) meets no rule, and the set has no default; add one"
+    ):
         found.predict([[0.0], [1.5], [3.0]])
     with pytest.raises(ValueError, match="these rules predict numbers, and have no classes; call predict"):
         found.predict_proba([[0.0]])

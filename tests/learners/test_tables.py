@@ -257,9 +257,12 @@ def test_no_categories_and_columns_of_an_array() -> None:
         ({"categories": {"c": ["u", None]}}, "categories of column 'c' must be distinct and not missing"),
         (
             {"categories": {"c": ["u"]}},
-            "column 'c' holds 'v' in row 1, which is none of its categories 'u'.*`categories`",
+            r"column 'c' holds 'v' in row 1 \(counted from 0\), which is none of its categories 'u'.*`categories`",
         ),
-        ({"categories": {"n": [1, 2]}}, "column 'n' holds 3 in row 2, which is none of its categories 1, 2"),
+        (
+            {"categories": {"n": [1, 2]}},
+            r"column 'n' holds 3 in row 2 \(counted from 0\), which is none of its categories 1, 2",
+        ),
         ({"categories": [["u"]]}, "categories"),
         ({"unknown": "skip"}, "unknown"),
         ({"categorical_split": "ternary"}, "categorical_split"),

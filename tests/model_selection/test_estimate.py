@@ -182,7 +182,7 @@ def test_groups_come_as_pairs_and_repeats_as_they_are() -> None:
         ),
         ([([0, 1], [])], "has no held-out rows, of 20 rows"),
         ([([], [1])], "has no rows to fit on"),
-        ([([0, 1], [20])], "cv names row 20, and there are 20 rows"),
+        ([([0, 1], [20])], r"cv names row 20 \(counted from 0\), and there are 20 rows"),
         ([([0, 1], [-1])], "cv names row -1"),
         ([([0, 1], [1.5])], "cv gives rows of type float64"),
         (Holdout(0.01), "fold 0 of cv has no held-out rows"),
