@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from gputree.core.conditions import Condition, Subset, merged, paths
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import Forest
 from gputree.core.rule_words import condition_text, conditions_text, word
 from gputree.core.rules import Rule
 from gputree.core.schema import Feature
-from gputree.inspect.words import require_tree
+from gputree.inspect.words import require_tree, spread_rows
 from gputree.learners.rule_set import RuleSet, or_nan
 from gputree.table import FrameLibrary, _frame_library
 
@@ -77,8 +77,7 @@ def rules(model: Any) -> RuleSet:
         "near a threshold rows go down both branches, which no rule says; fit with soft_thresholds=False, or read "
         "gputree.export_text(model)"
     )
-    counted = model.layout_.count(forest.stats.T)
-    if counted[forest.kind == Test.LEAF].sum() > counted[0]:  # rows of the fit count in several leaves
+    if spread_rows(model):
         warnings.warn(
             "the tree sends rows down every branch where a value is missing or a category not listed, which no rule "
             "says: such rows may meet no rule and then get the outcome of the root, not that of the tree",
