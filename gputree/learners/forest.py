@@ -338,7 +338,10 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
     # -- prediction
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        """Leaf of every row in every tree, int64 (n_rows, n_trees), numbered inside the tree."""
+        """Leaf of every row in every tree, int64 (n_rows, n_trees), numbered inside the tree.
+
+        Of a row that a tree spreads (C4.5), the leaf of the heaviest branches alone; `leaf_weights` has all.
+        """
         leaves = self._leaves(X).astype(np.int64) - self.forest_.roots
         given: NDArray[np.int64] = in_kind(leaves, X)
         return given
