@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gputree.core.checks import brief
 from gputree.core.keys import Stream, draw
-from gputree.inspect.plot import pyplot
+from gputree.inspect.plot import axes_for
 from gputree.learners.refits import Refit, Subset, refit_each
 from gputree.model_selection.choose import listed, values_of, with_params
 from gputree.model_selection.estimate import Case
@@ -107,7 +107,7 @@ class LearningCurve:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default the current ones, or new ones.
+            Where to draw; by default the axes or figure that were just made and are still empty, else a new figure.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class LearningCurve:
         ImportError
             If matplotlib is not installed.
         """
-        ax = pyplot("LearningCurve.plot").gca() if ax is None else ax
+        ax = axes_for(ax, "LearningCurve.plot")
         numeric = all(is_finite(value) for value in self.values)
         x = np.array(self.values, float) if numeric else np.arange(len(self.values))
         mean, spread = self.errors.mean(axis=1), self.standard_errors
