@@ -21,7 +21,7 @@ import gputree
 from gputree.inspect.boxes import Boxes, Look
 from gputree.inspect.outline import Limits
 from gputree.inspect.plot import plot_tree
-from gputree.inspect.sketch import make_sketch
+from gputree.inspect.sketch import GAP, make_sketch
 from tests.inspect.samples import MAKERS, ODD_NAMES, sample
 
 may_leave_out = pytest.mark.filterwarnings("ignore:.* nodes have no room and are left out")
@@ -143,7 +143,7 @@ def test_edges_pass_no_box(name: str) -> None:
         boxes, Limits(None, 150, 50), lambda text: (0.6 * max(map(len, text.split("\n"))), 1.2 * text.count("\n") + 1.2)
     )
     centres = [(*sketch.middle(i), *sketch.box[i]) for i in range(len(sketch.items))]
-    centres += [(*sketch.answer_middle(i), *sketch.answer[i]) for i in range(len(sketch.items)) if sketch.answers[i]]
+    centres += [(*sketch.answer_middle(i), *(sketch.answer[i] + GAP)) for i in range(len(sketch.items)) if sketch.answers[i]]
     x, y, width, height = np.array(centres).T
     low, high = np.stack([x - width / 2, y - height / 2]), np.stack([x + width / 2, y + height / 2])
     edges = sketch.edges()
