@@ -46,6 +46,7 @@ def plot_oob_errors(model: Any, ax: Any = None) -> Any:
         raise ValueError(f"{type(model).__name__} has no oob_errors_; fit a forest with oob_score=True or oob_tol")
     ax = axes_for(ax, "plot_oob_errors")
     ax.plot(np.arange(1, errors.size + 1), errors)
+    ax.locator_params(axis="x", integer=True)
     ax.set_xlabel("trees")
     ax.set_ylabel("out-of-bag error")
     return ax

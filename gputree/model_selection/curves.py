@@ -128,6 +128,8 @@ class LearningCurve:
         ax.fill_between(x[order], (mean - spread)[order], (mean + spread)[order], color=line.get_color(), alpha=0.2)
         if not numeric:
             ax.set_xticks(x, list(map(str, self.values)))
+        elif (x == x.round()).all():
+            ax.locator_params(axis="x", integer=True)
         ax.set_xlabel("training rows" if self.name == TRAIN_SIZE else self.name)
         ax.set_ylabel("share of wrong labels" if self.classes else "mean squared error")
         ax.set_title(f"{self.model}, {self.cv}")

@@ -143,7 +143,8 @@ def test_edges_pass_no_box(name: str) -> None:
         boxes, Limits(None, 150, 50), lambda text: (0.6 * max(map(len, text.split("\n"))), 1.2 * text.count("\n") + 1.2)
     )
     centres = [(*sketch.middle(i), *sketch.box[i]) for i in range(len(sketch.items))]
-    centres += [(*sketch.answer_middle(i), *(sketch.answer[i] + GAP)) for i in range(len(sketch.items)) if sketch.answers[i]]
+    told = [i for i, answer in enumerate(sketch.answers) if answer]
+    centres += [(*sketch.answer_middle(i), *(sketch.answer[i] + GAP)) for i in told]
     x, y, width, height = np.array(centres).T
     low, high = np.stack([x - width / 2, y - height / 2]), np.stack([x + width / 2, y + height / 2])
     edges = sketch.edges()
@@ -235,6 +236,14 @@ def test_a_small_threshold_keeps_its_digits() -> None:
     model = gputree.DecisionTreeRegressor().fit([[0.0001], [0.0002]], [1e-7, 3e-7])
     text = plot_tree(model, impurity=False)[0].get_text()
     assert text == "x[0] <= 0.00015\nsamples = 2\nvalue = 2e-07"
+
+
+def test_a_long_name_keeps_its_threshold_in_one_line() -> None:
+    model = gputree.DecisionTreeRegressor().fit([[1.0], [2.0]], [1.0, 2.0])
+    text = plot_tree(model, feature_names=["length of the petals in mm ab"], precision=9)[0].get_text()
+    assert text.startswith("length of the petals in mm ab <= 1.5\n")
+    text = plot_tree(model, feature_names=["length of the petals in mm abc"], precision=9)[0].get_text()
+    assert text.startswith("length of the petals in mm abc\n<= 1.5\n")
 
 
 def test_odd_characters_are_drawn_as_they_are() -> None:

@@ -103,6 +103,7 @@ def test_the_picture(tmp_path: Any) -> None:
     np.testing.assert_allclose(held.get_ydata(), mean[[1, 2, 0]])
     np.testing.assert_allclose(train.get_ydata(), mean[[1, 2, 0]] / 2)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("max_depth", "share of wrong labels")
+    assert all(float(tick).is_integer() for tick in ax.get_xticks())
     figure.savefig(tmp_path / "curve.png")
     plt.close(figure)
     figure, ax = plt.subplots()
