@@ -77,8 +77,8 @@ def plot_tree(
     precision : int, default=3
         Decimals of numbers; a small threshold keeps as many digits.
     ax : matplotlib Axes, optional
-        Where to draw, with text of at least 3 points; what was there is removed. By default the axes or figure that
-        were just made and are still empty, else a new figure of fitting size, with text of at least 7 points.
+        Where to draw, with text of about 3 points or more; what was there is removed. By default the axes or figure
+        that were just made and are still empty, else a new figure of fitting size, with text of about 7 points or more.
     fontsize : float, optional
         Points of the text, with which a figure of its own may be as large as it must and all of up to 2,000 boxes are
         drawn. By default what fits.
