@@ -201,11 +201,11 @@ def top_list(labels: Sequence[str], numbers: Sequence[str], values: NDArray[np.f
 
 
 def wrapped(text: str) -> list[str]:
-    """A text in lines: a list breaks behind its items, other text at blanks."""
+    """A text in lines: a list breaks behind its items, other text at blanks, but not before a threshold."""
     if len(text) <= WRAP:
         return [text]
     lines: list[str] = []
-    for piece in re.split(r"(?<=[,\]]) ", text) if "," in text else text.split(" "):
+    for piece in re.split(r"(?<=[,\]]) " if "," in text else r"(?<!<=) ", text):
         if lines and len(lines[-1]) + 1 + len(piece) <= WRAP:
             lines[-1] += f" {piece}"
         else:

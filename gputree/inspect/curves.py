@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.inspect.plot import pyplot
+from gputree.inspect.plot import axes_for
 
 
 def plot_oob_errors(model: Any, ax: Any = None) -> Any:
@@ -18,7 +18,7 @@ def plot_oob_errors(model: Any, ax: Any = None) -> Any:
     model : forest
         Fitted with ``oob_score`` or ``oob_tol``.
     ax : matplotlib Axes, optional
-        Where to draw; by default the current ones, or new ones.
+        Where to draw; by default the axes or figure that were just made and are still empty, else a new figure.
 
     Returns
     -------
@@ -44,8 +44,9 @@ def plot_oob_errors(model: Any, ax: Any = None) -> Any:
     errors = getattr(model, "oob_errors_", None)
     if errors is None:
         raise ValueError(f"{type(model).__name__} has no oob_errors_; fit a forest with oob_score=True or oob_tol")
-    ax = pyplot("plot_oob_errors").gca() if ax is None else ax
+    ax = axes_for(ax, "plot_oob_errors")
     ax.plot(np.arange(1, errors.size + 1), errors)
+    ax.locator_params(axis="x", integer=True)
     ax.set_xlabel("trees")
     ax.set_ylabel("out-of-bag error")
     return ax

@@ -69,8 +69,8 @@ def trees_to_dataframe(model: Any, library: FrameLibrary | None = None) -> Any:
           are None where every child takes its share.
         - ``Gain`` (float): impurity of the node less that of its children, by their shares of the whole weight: what
           ``feature_importances_`` adds up. ``Score`` (float): what the criterion gave the test. Both 0 in leaves.
-        - ``Impurity`` (float). ``Rows`` (int): training rows of positive weight, one that takes several branches in
-          each of them. ``Weight`` (float): their weight, of such a row its share.
+        - ``Impurity`` (float). ``Rows`` (int): training rows of positive weight. ``Weight`` (float): their weight. A
+          row that a test sends down every branch is one of the rows of each child, and shares its weight among them.
         - Classes: ``Class`` (of the type of the labels), the predicted one, and for each label its share of the weight
           in ``Share_<label>`` (float). Numbers: ``Value`` (float), the mean. With several outputs the number of the
           output follows: ``Class_0``, ``Share_0_<label>``, ``Value_0`` and so on.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gputree.core.forest import Forest
 from gputree.inspect.boxes import HIDDEN, Boxes, Look, check_depth
 from gputree.inspect.outline import Limits
 from gputree.inspect.sketch import LABEL, PAD, Sketch, make_sketch
@@ -17,7 +18,7 @@ LONGEST = 30  # characters of a name or category
 MOST_BOXES, MOST_AT_ALL = 400, 2000  # by default, and where the size of the text is given
 WIDEST = 50  # branches of one test
 SMALLEST, USUAL = 7.0, 9.0  # points of text in a figure of its own
-SMALLEST_GIVEN, LARGEST_GIVEN = 5.0, 12.0  # in given axes
+SMALLEST_GIVEN, LARGEST_GIVEN = 3.0, 12.0  # in given axes
 ROOM = (40.0, 30.0)  # inches that a figure of its own may take
 LEAST_FIGURE = (2.5, 1.0)
 MOST_PIXELS = 65_000  # what matplotlib can paint, less a little
@@ -45,8 +46,10 @@ def plot_tree(
     test of categories, with ``or missing`` and ``or other`` where missing values and categories that the test does not
     list go, or ``38.5% of missing`` where all branches take their share, and two numbers in brackets bound a soft
     threshold, as in `export_text`. Names and lists that are
-    too long are cut; many leaves of one test hang in columns. The nodes that most training rows pass are drawn as long
-    as the text stays readable; a box with others below it says how many, as in ``+ 127 nodes``.
+    too long are cut; many leaves of one test hang in columns. Where not all nodes have room, those that most training
+    rows pass are drawn, a box with others below it says how many, as in ``+ 127 nodes``, and a warning says how many in
+    all. ``samples`` counts the training rows that come to a node; a row that a test sends down all of its branches
+    counts whole in each of them, and in ``value`` with its share.
 
     Parameters
     ----------
@@ -74,11 +77,11 @@ def plot_tree(
     precision : int, default=3
         Decimals of numbers; a small threshold keeps as many digits.
     ax : matplotlib Axes, optional
-        Where to draw; what was there is removed. By default the axes or figure that were just made and are still
-        empty, else a new figure of fitting size.
+        Where to draw, with text of about 3 points or more; what was there is removed. By default the axes or figure
+        that were just made and are still empty, else a new figure of fitting size, with text of about 7 points or more.
     fontsize : float, optional
         Points of the text, with which a figure of its own may be as large as it must and all of up to 2,000 boxes are
-        drawn; where it leaves room for a part of the tree only, a warning says so. By default what fits.
+        drawn. By default what fits.
 
     Returns
     -------
@@ -178,15 +181,23 @@ class Paper:
             if size >= least or most <= 2:
                 break
             most = max(2, int(len(sketch.items) * np.clip(size / least, 0.5, 0.9)))
-        if most < self.most and least == greatest:
-            warnings.warn(
-                f"text of {least:g} points leaves room for {len(sketch.items)} boxes here, which count the nodes that "
-                "are left out; give larger axes, a smaller fontsize, or no axes, for a figure as large as the tree",
-                stacklevel=3,
-            )
+        self.warn_of(boxes.words.forest, sketch, max_depth)
         # Small letters are painted in whole pixels, so they take other shares of their size.
         sketch = make_sketch(boxes, limits, Ruler(whole_figure(self.ax), size))
         return sketch, min(size, self.largest(sketch))
+
+    def warn_of(self, forest: Forest, sketch: Sketch, max_depth: int | None) -> None:
+        """Say how many nodes have no room; those below ``max_depth`` are left out by wish."""
+        deepest = forest.max_depth if max_depth is None else max_depth
+        left = sum(item.hidden for item in sketch.items if forest.depth[item.node] < deepest)
+        if left:
+            fixed = self.sizes[0] == self.sizes[1]
+            ways = "larger axes, a smaller fontsize" if not self.own else "" if fixed else "a fontsize"
+            warnings.warn(
+                f"{left:,} of {forest.n_nodes:,} nodes have no room and are left out, as dashed boxes say; give "
+                f"{ways + ' or ' if ways else ''}a max_depth, or write all by export_graphviz",
+                stacklevel=4,
+            )
 
     def largest(self, sketch: Sketch) -> float:
         """The size of text at which a drawing fills the room."""
@@ -220,6 +231,13 @@ def pyplot(name: str = "plot_tree") -> Any:
 def whole_figure(ax: Any) -> Any:
     """The figure of axes, be they in a part of it."""
     return ax.figure.canvas.figure
+
+
+def axes_for(ax: Any, name: str) -> Any:
+    """The axes given, else those just made by the user and still empty, else those of a new figure."""
+    plt = pyplot(name)
+    ax = empty_axes(plt) if ax is None else ax
+    return plt.figure().gca() if ax is None else ax
 
 
 def empty_axes(plt: Any) -> Any:

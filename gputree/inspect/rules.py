@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from gputree.core.conditions import Condition, Subset, merged, paths
-from gputree.core.forest import Forest, Test
+from gputree.core.forest import Forest
 from gputree.core.rule_words import condition_text, conditions_text, word
 from gputree.core.rules import Rule
 from gputree.core.schema import Feature
-from gputree.core.target import Layout
-from gputree.inspect.words import require_tree
+from gputree.inspect.words import require_tree, spread_rows
 from gputree.learners.rule_set import RuleSet, or_nan
 from gputree.table import FrameLibrary, _frame_library
 
@@ -79,7 +78,7 @@ def rules(model: Any) -> RuleSet:
         "gputree.export_text(model)"
     )
     n_rows = int(model.layout_.count(forest.stats.T)[0])
-    spread = rows_spread(forest, model.layout_)
+    spread = spread_rows(model)
     if spread:
         warnings.warn(
             "the tree sends rows down every branch where a value is missing or a category not listed, which no rule "
@@ -104,15 +103,6 @@ def rules(model: Any) -> RuleSet:
         root.weight,
         root.shares,
     )
-
-
-def rows_spread(forest: Forest, layout: Layout) -> int:
-    """Rows of the fit that the test which sends most of them down every branch does; each counts in all children."""
-    counted, inner = layout.count(forest.stats.T), forest.kind != Test.LEAF
-    child = np.flatnonzero(forest.parent >= 0)
-    below = np.bincount(forest.parent[child], counted[child], forest.n_nodes)
-    more = (below - counted)[inner] / np.maximum(forest.n_children[inner] - 1.0, 1.0)
-    return int(np.ceil(more.max(initial=0.0)))
 
 
 class Facts:

@@ -17,7 +17,7 @@ from gputree.inspect.outline import Item, Limits, Outline
 
 PAD = 0.45  # around the text of a box
 LABEL = 0.88  # size of the text beside edges
-GAP = 0.3  # between that and its box
+GAP = 0.3  # between that and its box, and to the end of the edge
 MARGIN = 0.8  # around everything
 
 Measure = Callable[[str], tuple[float, float]]  # width and height of a text
@@ -60,9 +60,9 @@ class Sketch:
         return x, y - self.box[i, 1] / 2 - GAP - self.answer[i, 1] / 2
 
     def end(self, i: int) -> tuple[float, float]:
-        """Where the edge to a box ends: at its answer."""
+        """Where the edge to a box ends: shortly before its answer, of whose letters it is none."""
         x, y = self.answer_middle(i) if self.answers[i] else self.middle(i)
-        width, height = self.answer[i] if self.answers[i] else self.box[i]
+        width, height = self.answer[i] + 2 * GAP if self.answers[i] else self.box[i]
         return (x - width / 2, y) if self.hanging.row[i] >= 0 else (x, y - height / 2)
 
     def edges(self) -> list[list[tuple[float, float]]]:
@@ -103,7 +103,7 @@ def make_sketch(boxes: Boxes, limits: Limits, measure: Measure) -> Sketch:
     hanging = hang(parent, [i not in inner for i in range(len(items))], float(aspect))
     hangs = np.array(hanging.row) >= 0
     before = most_of(np.where(hangs, beside[:, 0], beside[:, 1]), groups(parent, hanging))
-    before += np.where(before > 0, GAP, 0.0)
+    before += np.where(before > 0, 2 * GAP, 0.0)
     width = np.where(hangs, before + box[:, 0], np.maximum(box[:, 0], beside[:, 0]))
     height = np.where(hangs, np.maximum(box[:, 1], beside[:, 1]), before + box[:, 1])
     return Sketch(items, texts, answers, box, beside, before, hanging, place(parent, hanging, width, height))

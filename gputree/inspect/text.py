@@ -76,10 +76,11 @@ def export_text(
     decimals : int, default=2
         Decimals of thresholds, values and weights.
     show_weights : bool, default=False
-        Whether leaves of classes show the weight of every class.
+        Whether leaves of classes show the weight of every class; a row that tests spread adds its share.
     show_missing : {"auto", True, False}, default="auto"
         Whether every test says where missing values and other categories go. "auto": if some test met a missing value
-        in training, or is one of categories. A test that tells missing from known values says so in any case.
+        or spread a category in training, or sends other categories down one branch. A test that tells missing from
+        known values says so in any case.
     width : int or None, default=80
         Columns within which lists of categories are cut to keep lines, where names and depth allow; None shows all.
 

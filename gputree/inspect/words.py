@@ -202,7 +202,7 @@ def make_words(
         model.schema_,
         told_apart([plain(name) for name in names], longest),
         number,
-        says_missing(forest, missing),
+        says_missing(model, missing),
         (forest.kind == Test.LEAF) & (weight == 0),
         branch_shares(forest, weight),
         longest,
@@ -210,16 +210,28 @@ def make_words(
     )
 
 
-def says_missing(forest: Forest, given: Any) -> bool:
+def spread_rows(model: Any) -> int:
+    """Rows of the fit that the test which sends most of them down every branch does: each counts in all children."""
+    forest: Forest = model.forest_
+    rows = model.layout_.count(forest.stats.T)
+    below = np.bincount(forest.parent[forest.parent >= 0], rows[forest.parent >= 0], forest.n_nodes)
+    more = np.where(forest.kind == Test.LEAF, 0, below - rows) / np.maximum(forest.n_children - 1.0, 1.0)
+    return int(np.ceil(more.max(initial=0.0)))
+
+
+def says_missing(model: Any, given: Any) -> bool:
     """Whether tests say where missing values go: always, never, or if it matters.
 
-    It does if some test met one, or is about categories and sends those that it does not know down one branch.
+    It does if some test met one, if it is about categories and sends those that it does not know down one branch, or if
+    rows of the fit went down several, as they do where a raised test does not list their categories.
     """
     if isinstance(given, bool | np.bool_):
         return bool(given)
     if not isinstance(given, str) or given != "auto":
         raise ValueError(f"show_missing={given!r} must be True, False or 'auto'")
-    return bool(forest.met_missing.any() or ((forest.kind == Test.LOOKUP) & (forest.unseen != SPREAD)).any())
+    forest: Forest = model.forest_
+    one_way = (forest.kind == Test.LOOKUP) & (forest.unseen != SPREAD)
+    return bool(forest.met_missing.any() or one_way.any() or spread_rows(model) > 0)
 
 
 def category_text(texts: Sequence[str], width: int | None = LIST_WIDTH) -> str:

@@ -20,6 +20,7 @@ from gputree.core.forest import Forest
 from gputree.core.keys import root_keys
 from gputree.core.target import Layout
 from gputree.engine.pruning import Cases, Needs, cost_complexity_path
+from gputree.learners.forest_uses import leaf_weights
 from gputree.learners.grower import Prepared, Rows
 from gputree.learners.growth import REASONS, StoppedGrower
 from gputree.learners.held_out import dense, held_out, of_size_one, why_not_in_bags
@@ -189,8 +190,9 @@ class BaseTree(Looks, StoppedGrower):
     def apply(self, X: Any, check_input: bool = True) -> NDArray[np.int64]:
         """Leaf of every row, int64 (n_rows,). Node ids are breadth first (scikit-learn's are depth first).
 
-        Where a tree spreads the rows that a test does not know over its branches, this is the leaf that one comes to on
-        the branch of largest training weight each time, the first among equals.
+        Where a tree spreads the rows that a test does not know over its branches (C4.5), this is the leaf that one
+        comes to on the branch of largest training weight each time, the first among equals. `predict` adds up all
+        leaves of such a row, so that its class may be another than this leaf's; `leaf_weights` has all of them.
         """
         leaves: NDArray[np.int64] = in_kind(self._leaves(X, check_input)[:, 0].astype(np.int64), X)
         return leaves
@@ -198,7 +200,25 @@ class BaseTree(Looks, StoppedGrower):
     def decision_path(self, X: Any, check_input: bool = True) -> csr_matrix:
         """Nodes that every row passes on its way to `apply`, a csr matrix (n_rows, n_nodes) of ones.
 
-        Node ids are breadth first.
+        Node ids are breadth first. Of a row that a tree spreads over several branches, the heaviest alone counts; see
+        `apply`.
         """
         leaves = self._leaves(X, check_input)[:, 0]
         return paths(self.forest_, leaves)
+
+    def leaf_weights(self, X: Any) -> csr_matrix:
+        """What every leaf has to say in the prediction of every row, a csr matrix (n_rows, n_nodes); rows sum to 1.
+
+        1 in one leaf, but for rows that a tree spreads over several branches, for a missing value or a soft threshold.
+        ``leaf_weights(X) @ forest_.value`` is `predict_proba`, of numbers the prediction.
+
+        Examples
+        --------
+        >>> from gputree import C45Classifier
+        >>> X = [[0.0], [0.0], [0.0], [0.0], [1.0], [1.0]]
+        >>> model = C45Classifier().fit(X, list("aaaabb"))
+        >>> print(model.leaf_weights([[0.0], [float("nan")]]).toarray().round(2))
+        [[0.   1.   0.  ]
+         [0.   0.67 0.33]]
+        """
+        return leaf_weights(self, X)

@@ -341,13 +341,16 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
     # -- prediction
 
     def apply(self, X: Any) -> NDArray[np.int64]:
-        """Leaf of every row in every tree, int64 (n_rows, n_trees), numbered inside the tree."""
+        """Leaf of every row in every tree, int64 (n_rows, n_trees), numbered inside the tree.
+
+        Of a row that a tree spreads (C4.5), the leaf of the heaviest branches alone; `leaf_weights` has all.
+        """
         leaves = self._leaves(X).astype(np.int64) - self.forest_.roots
         given: NDArray[np.int64] = in_kind(leaves, X)
         return given
 
     def decision_path(self, X: Any) -> tuple[csr_matrix, NDArray[np.int64]]:
-        """Nodes that every row passes, csr (n_rows, nodes of all trees), and where each tree's columns begin."""
+        """Nodes on the way of rows to `apply`, csr (n_rows, nodes of all trees), and where each tree's columns begin."""
         leaves = self._leaves(X)
         ptr = np.append(self.forest_.roots, self.forest_.n_nodes).astype(np.int64)
         trees = [paths(self.forest_.tree(t), leaves[:, t] - self.forest_.roots[t]) for t in range(leaves.shape[1])]

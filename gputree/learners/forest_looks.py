@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.checks import brief
 from gputree.core.target import Target
-from gputree.learners.forest_uses import membership, proximities, shuffled, shuffles, unbiased_importances
+from gputree.learners.forest_uses import leaf_weights, membership, proximities, shuffled, shuffles, unbiased_importances
 from gputree.learners.held_out import dense
 
 
@@ -139,6 +139,14 @@ class FeatureLooks:
 
 class ForestLooks:
     """What forests tell of rows."""
+
+    def leaf_weights(self, X: Any) -> csr_matrix:
+        """What every leaf has to say in the prediction of every row, csr (n_rows, nodes of all trees); rows sum to 1.
+
+        Column ``forest_.roots[t] + i`` is node i of tree t. ``leaf_weights(X) @ forest_.value`` is the mean over trees:
+        the prediction, or with ``voting="soft"`` the `predict_proba`.
+        """
+        return leaf_weights(self, X)
 
     def proximity(self: Any, X: Any, other: Any = None, oob: bool = False) -> NDArray[np.float64] | csr_matrix:
         """Share of the trees in which two rows end in the same leaf.

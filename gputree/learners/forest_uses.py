@@ -1,4 +1,4 @@
-"""What a forest tells beyond predictions: importances without bias, and which rows are alike.
+"""What a forest tells beyond predictions: importances without bias, leaves of rows, and which rows are alike.
 
 May import everything below.
 """
@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
+from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.forest import Forest
 from gputree.core.keys import Stream, draw, root_keys
+from gputree.core.routes import Parts, branch_shares, from_left, leaf_parts
+from gputree.learners.held_out import dense
 
 DENSE_CELLS = 1 << 24  # of a matrix of proximities; larger ones are sparse
 
@@ -69,6 +72,21 @@ def membership(leaves: NDArray[Any], n_nodes: int, counted: NDArray[np.bool_] | 
     row, tree = np.nonzero(counted)
     ptr = np.concatenate([[0], np.cumsum(counted.sum(axis=1))])
     return csr_matrix((np.ones(row.size), leaves[row, tree], ptr), shape=(leaves.shape[0], n_nodes))
+
+
+def leaf_weights(model: Any, X: Any) -> csr_matrix:
+    """What `leaf_weights` of trees and of forests give."""
+    check_is_fitted(model, "forest_")
+    forest: Forest = model.forest_
+    if not forest.spreads:
+        found = membership(model._leaves(X), forest.n_nodes, None)
+    else:
+        rows, place = dense(model._read(X, check_input=True)), from_left(forest)
+        share, soft = branch_shares(forest, model.layout_.weight(forest.stats.T)), model._soft()
+        wholes = [Parts.whole(rows.shape[0], int(root)) for root in forest.roots]
+        at = Parts.joined([p for whole in wholes for p in leaf_parts(forest, whole, rows, share, place, soft)])
+        found = csr_matrix((at.weight, (at.row, at.node)), shape=(rows.shape[0], forest.n_nodes))
+    return csr_matrix(found / forest.roots.size)
 
 
 def proximities(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gputree.core.checks import brief
 from gputree.core.keys import Stream, draw
-from gputree.inspect.plot import pyplot
+from gputree.inspect.plot import axes_for
 from gputree.learners.refits import Refit, Subset, refit_each
 from gputree.model_selection.choose import listed, values_of, with_params
 from gputree.model_selection.estimate import Case
@@ -107,7 +107,7 @@ class LearningCurve:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default the current ones, or new ones.
+            Where to draw; by default the axes or figure that were just made and are still empty, else a new figure.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class LearningCurve:
         ImportError
             If matplotlib is not installed.
         """
-        ax = pyplot("LearningCurve.plot").gca() if ax is None else ax
+        ax = axes_for(ax, "LearningCurve.plot")
         numeric = all(is_finite(value) for value in self.values)
         x = np.array(self.values, float) if numeric else np.arange(len(self.values))
         mean, spread = self.errors.mean(axis=1), self.standard_errors
@@ -128,6 +128,8 @@ class LearningCurve:
         ax.fill_between(x[order], (mean - spread)[order], (mean + spread)[order], color=line.get_color(), alpha=0.2)
         if not numeric:
             ax.set_xticks(x, list(map(str, self.values)))
+        elif (x == x.round()).all():
+            ax.locator_params(axis="x", integer=True)
         ax.set_xlabel("training rows" if self.name == TRAIN_SIZE else self.name)
         ax.set_ylabel("share of wrong labels" if self.classes else "mean squared error")
         ax.set_title(f"{self.model}, {self.cv}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gputree import C45Classifier, DecisionTreeClassifier, RandomForestClassifier, load, save
+from gputree import C45Classifier, DecisionTreeClassifier, RandomForestClassifier, export_text, load, save
 from gputree.core.forest import Test
 from gputree.core.routes import Parts
 from gputree.engine.pruning import Cases
@@ -97,6 +98,7 @@ def test_categories_that_a_raised_test_does_not_list(split: str, seeds: tuple[in
         met += spreads_unlisted(model.forest_)
         with pytest.warns(UserWarning, match="a category not listed, which no rule"):
             model.rules()
+        assert re.search(r"\([\d.]+% of missing and other\)", export_text(model))
         save(model, tmp_path / "model.gputree")
         assert load(tmp_path / "model.gputree").fingerprint() == model.fingerprint()
     assert met == len(seeds)

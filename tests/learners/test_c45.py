@@ -16,8 +16,8 @@ from pandas.api.types import is_object_dtype
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import check_estimator
 
+from gputree import BaggingTreeClassifier, DecisionTreeClassifier, RandomForestClassifier
 from gputree import C45Classifier as PrunedC45Classifier
-from gputree import DecisionTreeClassifier
 from gputree.core.forest import SPREAD, Test
 from gputree.datasets import load_weather
 from tests import c45
@@ -400,3 +400,24 @@ def test_the_tables_of_its_nodes() -> None:
     model = PrunedC45Classifier().fit(X, y)
     assert model.split_table(X, y).best == model.split_table(X, y, node=0).best == "outlook"
     assert "0.247       1.577       0.156" in str(model.split_table(X, y))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrunedC45Classifier(soft_thresholds=True),
+        BaggingTreeClassifier(PrunedC45Classifier(), n_estimators=3),
+        DecisionTreeClassifier(max_depth=3),
+        RandomForestClassifier(3, max_depth=3),
+    ],
+)
+def test_leaf_weights_are_what_predictions_are_made_of(model: Any) -> None:
+    X, y = load_iris(return_X_y=True)
+    X[::5, 2] = X[::3, 3] = np.nan
+    weights = model.fit(X, y).leaf_weights(X)
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    np.testing.assert_allclose(weights @ model.forest_.value, model.predict_proba(X), atol=1e-12)
+    spread = np.diff(weights.indptr) > model.forest_.roots.size
+    assert spread.any() == model.forest_.spreads
+    if model.forest_.roots.size == 1:
+        np.testing.assert_array_equal(weights[~spread].indices, model.apply(X[~spread]))

@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.model_selection import validation_curve
 from sklearn.neighbors import KNeighborsClassifier
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor, plot_tree
 from gputree.model_selection import LearningCurve, learning_curve
 from gputree.model_selection.curves import part_of
 
@@ -103,6 +103,7 @@ def test_the_picture(tmp_path: Any) -> None:
     np.testing.assert_allclose(held.get_ydata(), mean[[1, 2, 0]])
     np.testing.assert_allclose(train.get_ydata(), mean[[1, 2, 0]] / 2)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("max_depth", "share of wrong labels")
+    assert all(float(tick).is_integer() for tick in ax.get_xticks())
     figure.savefig(tmp_path / "curve.png")
     plt.close(figure)
     figure, ax = plt.subplots()
@@ -121,3 +122,15 @@ def test_text_and_frames() -> None:
     assert list(frame.columns) == ["max_depth", "train_error", "error", "standard_error", "size"]
     assert frame["max_depth"].tolist() == [1, 2]
     assert frame["size"].tolist() == [2, 3]
+
+
+def test_pictures_share_no_axes() -> None:
+    """A curve takes axes that are still empty, else a figure of its own."""
+    plt = pytest.importorskip("matplotlib.pyplot")
+    figure = plt.figure(figsize=(3, 2))
+    first, second = made((1, 2)).plot(), made((1, 2)).plot()
+    assert first.figure is figure
+    assert second.figure is not figure
+    tree = plot_tree(DecisionTreeClassifier().fit([[0.0], [1.0]], [0, 1]))
+    assert made((1, 2)).plot().figure not in (second.figure, tree[0].figure)
+    plt.close("all")
