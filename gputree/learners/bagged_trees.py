@@ -176,6 +176,12 @@ class BaggedTrees(BaseForest):
         told: NDArray[np.float64] = self._learner()._ends(forest, layout)
         return told
 
+    @property
+    def _values(self) -> NDArray[np.float64]:
+        """What the tree shows."""
+        values: NDArray[np.float64] = self._learner()._values
+        return values
+
     def _meaning(self) -> Meaning:
         """That of the trees."""
         meaning: Meaning = self._learner()._meaning()

@@ -8,18 +8,17 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix, hstack
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends.arrays import in_kind, to_host
+from gputree.backends.arrays import to_host
 from gputree.core.bags import Bags, Draws
 from gputree.core.checks import lasting
 from gputree.core.criteria import Criterion
@@ -31,14 +30,13 @@ from gputree.engine.recipe import Recipe
 from gputree.engine.sampling import FeatureDraws
 from gputree.learners.bagging import Bagging, draws_of_a_bag, listed
 from gputree.learners.callbacks import CallbackSupportMixin, begin_fit, begin_trees, end_fit, end_trees, with_callbacks
-from gputree.learners.forest_looks import ForestLooks, Trees
+from gputree.learners.forest_looks import ForestLooks
 from gputree.learners.grower import Prepared, Rows
 from gputree.learners.growth import StoppedGrower
 from gputree.learners.held_out import of_a_bag
 from gputree.learners.out_of_bag import CHECK, OutOfBag
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.progress import reporter
-from gputree.learners.view import decreases, paths
 
 POSITIONS = 1 << 22  # rows in the bags of the trees that are grown together
 DEVICE_POSITIONS = 1 << 26  # ... on a device, where each tree has a count for every row while bags are drawn
@@ -286,21 +284,6 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
 
     # -- trees
 
-    def __len__(self) -> int:
-        return len(self.estimators_)
-
-    def __getitem__(self, i: int | slice) -> Any:
-        return self.estimators_[i]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.estimators_)
-
-    @property
-    def estimators_(self) -> Trees:
-        """The trees, each made when it is asked for, with the forest's seed and labels; to be read, not changed."""
-        check_is_fitted(self, "forest_")
-        return Trees(self)
-
     @property
     def estimator_(self) -> Any:
         """A tree without a fit."""
@@ -335,38 +318,11 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
             return np.arange(self.n_rows_)
         return self.bagging_.original(Bags(1, t, self.seed_, self.bagging_.draws()).drawn(0))
 
-    # -- prediction
-
-    def apply(self, X: Any) -> NDArray[np.int64]:
-        """Leaf of every row in every tree, int64 (n_rows, n_trees), numbered inside the tree."""
-        leaves = self._leaves(X).astype(np.int64) - self.forest_.roots
-        given: NDArray[np.int64] = in_kind(leaves, X)
-        return given
-
-    def decision_path(self, X: Any) -> tuple[csr_matrix, NDArray[np.int64]]:
-        """Nodes that every row passes, csr (n_rows, nodes of all trees), and where each tree's columns begin."""
-        leaves = self._leaves(X)
-        ptr = np.append(self.forest_.roots, self.forest_.n_nodes).astype(np.int64)
-        trees = [paths(self.forest_.tree(t), leaves[:, t] - self.forest_.roots[t]) for t in range(leaves.shape[1])]
-        return csr_matrix(hstack(trees, format="csr")), ptr
-
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Mean over trees of the shares of their impurity decrease by feature, (n_features,), of sum 1.
-
-        All 0 if no tree has a split. Biased towards columns of many distinct values.
-        """
-        check_is_fitted(self, "forest_")
-        forest, n_trees = self.forest_, self.forest_.roots.size
-        decrease = np.maximum(decreases(forest, self.layout_.weight(forest.stats.T)), 0.0)
-        tree = np.repeat(np.arange(n_trees), np.diff(forest.roots, append=forest.n_nodes))
-        inner = np.flatnonzero(forest.feature >= 0)
-        total = np.zeros((n_trees, self.n_features_in_))
-        np.add.at(total, (tree[inner], forest.feature[inner]), decrease[inner])
-        whole = total.sum(axis=1)
-        mean = (total[whole > 0] / whole[whole > 0, None]).sum(axis=0)
-        shares: NDArray[np.float64] = mean / mean.sum() if mean.any() else mean
-        return shares
+    def _values(self) -> NDArray[np.float64]:
+        """What nodes are shown with, as of a tree."""
+        values: NDArray[np.float64] = self.forest_.value
+        return values
 
     # -- out of bag
 

@@ -63,7 +63,7 @@ def test_parameters_of_rules_are_tried() -> None:
     result = select(model, X, y, {"pruning__cf": limits}, cv=3)
     errors = [estimate_error(DecisionTreeClassifier(pruning=ErrorBased(cf, raising=False)), X, y, 3) for cf in limits]
     assert [e.error for e in result.estimates] == [e.error for e in errors]
-    with pytest.raises(ValueError, match="pruning__delta is no parameter of pruning=ErrorBased"):
+    with pytest.raises(ValueError, match="pruning__delta is no parameter of pruning: ErrorBased has "):
         select(model, X, y, {"pruning__delta": limits}, cv=3)
     with pytest.raises(ValueError, match="over names 'max_depth__cf', which DecisionTreeClassifier does not have"):
         select(model, X, y, {"max_depth__cf": limits}, cv=3)
