@@ -100,12 +100,13 @@ from gputree.engine.pruning import (
     ValidationSet,
     WholeTree,
 )
-from gputree.learners.forest import PRUNED, BaseForest
+from gputree.learners.forest import BaseForest
 from gputree.learners.grower import Grower
 from gputree.learners.held_out import check_rule, of_size_one
 from gputree.learners.random_target import RandomTrees
 from gputree.learners.stopped import with_forest
 from gputree.learners.tasks import checked_weight
+from gputree.learners.warm_start import PRUNED
 
 __all__ = [
     "BottomUp",
@@ -189,7 +190,7 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     trees = [rule(fitted.tree(number), cases) for number, cases in enumerate(told)]
     other = with_forest(model, joined(trees))
     if isinstance(model, BaseForest):
-        other._grown_by = PRUNED
+        other._grown_by = {**getattr(model, "_grown_by", {}), "pruning": PRUNED}
     return other
 
 

@@ -6,7 +6,6 @@ Each raises ValueError, with the name, the value and what is allowed. True and F
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -52,17 +51,6 @@ def shown(value: Any) -> str:
     kind = type(value)
     place = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return brief(value) if isinstance(value, type) else f"{brief(value)} of type {place}{kind.__qualname__}"
-
-
-def lasting(value: Any) -> str:
-    """The text of a value, the same in every process: without addresses.
-
-    Examples
-    --------
-    >>> lasting([lambda: 0, 1])
-    '[<function <lambda>>, 1]'
-    """
-    return re.sub(" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def is_number(value: Any, kind: type = Real) -> bool:

@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.arrays import to_host
 from gputree.core.bags import Bags, Draws
-from gputree.core.checks import lasting
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
 from gputree.core.schema import Cuts, Schema
@@ -37,6 +36,7 @@ from gputree.learners.held_out import of_a_bag
 from gputree.learners.out_of_bag import CHECK, OutOfBag
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.progress import reporter
+from gputree.learners.warm_start import changed_parameters, remember
 
 POSITIONS = 1 << 22  # rows in the bags of the trees that are grown together
 DEVICE_POSITIONS = 1 << 26  # ... on a device, where each tree has a count for every row while bags are drawn
@@ -60,9 +60,6 @@ FOREST_CONSTRAINTS: dict[str, Any] = {
         None,
     ],
 }
-
-
-PRUNED = "another rule, after the fit"
 
 
 def handed_down(giver: Any, taker: Any, names: Iterable[str]) -> Any:
@@ -111,7 +108,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
             ready = self._prepare(X, y, sample_weight)
             if before is not None:
                 self._check_same(before, ready)
-            self._grown_by = self._grows_by()
+            remember(self, self._grows_by())
             self.seed_ = ready.seed
             ready = self._finish(ready, self._work(begin, None if before is None else before["forest_"]))
         except BaseException:
@@ -142,31 +139,38 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
                 f"n_estimators={self.n_estimators} must be larger or equal to the {self.forest_.roots.size} trees "
                 "that are there when warm_start==True"
             )
-        return {name: value for name, value in self.__dict__.items() if name.endswith("_") or name in self._saved}
+        names = (*self._saved, "_told_apart")
+        return {name: value for name, value in self.__dict__.items() if name.endswith("_") or name in names}
 
     def _check_same(self, before: dict[str, Any], ready: Prepared) -> None:
-        """A warm start adds trees of the same table: what the old ones were made of must be there."""
+        """A warm start adds trees of the same table and parameters: what the old ones were made of must be there."""
         target, now = ready.rows.target, self.__dict__
+        names = changed_parameters(before, self._grows_by())
+        rows = before["layout_"].count(before["forest_"].stats[:1].T)[0]  # of positive weight, where all trees have all
         pairs = {
             "columns of X": (before["schema_"], now["schema_"]),
             "classes of y": (listed(before.get("classes_")), listed(now.get("classes_"))),
             "kind of y or weights": (before["layout_"], target.layout),
             "unit of the weights": (before["weight_unit_"], target.weights.unit),
-            "rows or draws": tuple((kept["n_rows_"], listed(kept["bagging_"])) for kept in (before, now)),
-            "rule of stopping": (before.get("_stop_words"), self._stop_texts()),
-            "kind or pruning of the trees": (before.get("_grown_by", self._grows_by()), self._grows_by()),
+            "rows or draws": tuple(
+                n if kept["bagging_"] is None else listed(kept["bagging_"])
+                for kept, n in ((before, rows), (now, ready.rows.n_rows))
+            ),
             "seed": (before["seed_"], ready.seed),
         }
-        changed = [name for name, (old, new) in pairs.items() if old != new]
+        if "_grown_by" not in before:  # a file of earlier versions
+            pairs["rule of stopping"] = before.get("_stop_words"), self._stop_texts()
+        changed = [name for name, (old, new) in pairs.items() if old != new] + [f"parameter {name}" for name in names]
         if changed:
             raise ValueError(
-                f"warm_start=True adds trees of the same table, and the {' and the '.join(changed)} changed: give the "
-                "rows, weights and parameters of the first fit, or fit with warm_start=False"
+                f"warm_start=True adds trees of the same table and parameters, and the {' and the '.join(changed)} "
+                "changed: give those of the first fit, or fit with warm_start=False"
             )
 
-    def _grows_by(self) -> str:
-        """What trees must have in common that are told to be of one kind; in words."""
-        return lasting(self._pruner())
+    def _grows_by(self) -> dict[str, Any]:
+        """The parameters that trees must have in common, and others."""
+        given: dict[str, Any] = self.get_params(deep=False)
+        return given
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Validate; the rows of positive weight, and how bags are drawn from them."""
