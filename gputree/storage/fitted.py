@@ -158,9 +158,8 @@ def check_tests(model: Any, forest: Forest) -> None:
 
 
 def check_bounds(model: Any, forest: Forest) -> None:
-    """Every threshold lies between its bounds where thresholds are soft; the parameter may be that of a next fit."""
+    """Every threshold lies between its bounds where there are some; the parameter may be that of a next fit."""
     if not hasattr(model, "threshold_bounds_"):
-        expect(not getattr(model, "soft_thresholds", False), "it has soft thresholds without bounds")
         return
     bounds, cut = model.threshold_bounds_, forest.kind == Test.THRESHOLD
     fits = isinstance(bounds, np.ndarray) and bounds.dtype == np.float64 and bounds.shape == (forest.n_nodes, 2)
