@@ -242,7 +242,7 @@ FORESTS: list[tuple[str, Change, str]] = [
     ("regressor", header("fitted", "seed_", to=1), "a DecisionTreeRegressor keeps no 'seed_' of its fit"),
     ("forest", drop("fitted", "seed_"), "a RandomForestClassifier needs seed_, and the file has none"),
     ("forest", several(drop("fitted", "bagging_"), no_sizes), "needs bagging_, and the file has none"),
-    ("forest", header("fitted", "_grown_by", to=1), "what the trees were grown by is 1, which is no str"),
+    ("forest", header("fitted", "_grown_by", to=1), "what the trees were grown by is 1, which is no dict"),
     ("forest", header("fitted", "seed_", to="x"), "the seed is 'x', which is no int"),
     ("forest", header("fitted", "seed_", to=-1), "the seed is -1, and seeds are 0 to 4294967295"),
     ("forest", header("fitted", "n_rows_", to=7), "the bags are of other rows than 7"),

@@ -11,13 +11,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils.validation import check_is_fitted
 
 import gputree
 from gputree.core.checks import bare
 from gputree.core.forest import SPREAD, STAY, Forest, Test
 from gputree.core.schema import Feature, Kind, Schema
 from gputree.inspect.words import require_tree
+from gputree.learners.forest import BaseForest
 from gputree.learners.view import decreases
 from gputree.table import FrameLibrary, _frame_library
 
@@ -39,12 +41,12 @@ KINDS = [ask.name.lower() for ask in Ask]
 
 
 def trees_to_dataframe(model: Any, library: FrameLibrary | None = None) -> Any:
-    """Give the nodes of a tree as a data frame, one row a node, breadth first.
+    """Give the nodes of a tree, or of all trees of a forest, as a data frame, one row a node, breadth first.
 
     Parameters
     ----------
     model : estimator
-        A fitted tree of this library.
+        A fitted tree or forest of this library.
     library : {"pandas", "polars", "pyarrow"}, optional
         What to build the frame with; by default the first of these that is installed.
 
@@ -53,8 +55,8 @@ def trees_to_dataframe(model: Any, library: FrameLibrary | None = None) -> Any:
     pandas.DataFrame, polars.DataFrame or pyarrow.Table
         Where a column has nothing to say of a node, it holds the library's missing value. The columns:
 
-        - ``Tree``, ``Node`` (int): numbers of the tree, 0, and of the node in it, which `apply` gives. ``ID`` (text):
-          the two, as ``"0-3"``.
+        - ``Tree``, ``Node`` (int): numbers of the tree, from 0, and of the node in it, which `apply` gives.
+          ``ID`` (text): the two, as ``"0-3"``.
         - ``Depth`` (int): 0 for the root. ``Parent`` (text): ID of the parent. ``Branch`` (int): the branch of the
           parent that leads here, -1 for the root.
         - ``Kind`` (text): ``"leaf"``; ``"threshold"``, where branch 0 takes x <= ``Split`` and branch 1 the rest;
@@ -73,12 +75,12 @@ def trees_to_dataframe(model: Any, library: FrameLibrary | None = None) -> Any:
           row that a test sends down every branch is one of the rows of each child, and shares its weight among them.
         - Classes: ``Class`` (of the type of the labels), the predicted one, and for each label its share of the weight
           in ``Share_<label>`` (float). Numbers: ``Value`` (float), the mean. With several outputs the number of the
-          output follows: ``Class_0``, ``Share_0_<label>``, ``Value_0`` and so on.
+          output follows: ``Class_0``, ``Share_0_<label>``, ``Value_0`` and so on. Forests that learn no y have none.
 
     Raises
     ------
     TypeError
-        If the model is no tree of this library.
+        If the model is no tree or forest of this library.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     ImportError
@@ -102,6 +104,10 @@ def trees_to_dataframe(model: Any, library: FrameLibrary | None = None) -> Any:
     import narwhals as nw
 
     found = _frame_library(library)
+    if isinstance(model, BaseForest):
+        check_is_fitted(model)
+    else:
+        require_tree(model)
     nodes = Nodes.of(model)
     columns = place_columns(nodes) | question_columns(nodes) | size_columns(nodes) | value_columns(nodes)
     types = {"i": nw.Int64(), "u": nw.UInt64(), "f": nw.Float64(), "b": nw.Boolean(), "O": nw.String()}
@@ -169,6 +175,7 @@ def export_dict(model: Any) -> dict[str, Any]:
     >>> node["value"], tree["outputs"][0]["classes"]
     ([[0.0, 0.9074..., 0.0925...]], [0, 1, 2])
     """
+    require_tree(model)
     nodes = Nodes.of(model)
     return {
         "format": FORMAT,
@@ -204,7 +211,6 @@ class Nodes:
     @classmethod
     def of(cls, model: Any) -> Nodes:
         """Derive them."""
-        require_tree(model)
         forest: Forest = model.forest_
         stats = forest.stats.T
         weight = model.layout_.weight(stats)
@@ -212,7 +218,7 @@ class Nodes:
         kind[forest.kind == Test.THRESHOLD] = Ask.THRESHOLD
         kind[(forest.kind == Test.THRESHOLD) & (forest.low == np.inf) & (forest.missing == 1)] = Ask.KNOWN
         kind[forest.kind == Test.LOOKUP] = Ask.CATEGORIES
-        classes: list[NDArray[Any] | None] = [None] * model.layout_.n_outputs
+        classes: list[NDArray[Any] | None] = [None] * model.layout_.n_outputs if is_regressor(model) else []
         if is_classifier(model):
             classes = [*model.classes_] if isinstance(model.classes_, list) else [model.classes_]
         with np.errstate(over="ignore", invalid="ignore"):  # impurities of huge numbers
@@ -235,7 +241,7 @@ class Nodes:
         """Classes of every output, and its columns of values f8 (N, classes or 1)."""
         sizes = [1 if labels is None else labels.size for labels in self.classes]
         parts = np.split(self.value, np.cumsum(sizes)[:-1], axis=1)
-        return zip(self.classes, parts, strict=True)
+        return zip(self.classes, parts, strict=bool(self.classes))
 
 
 def place_columns(nodes: Nodes) -> Columns:

@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.backends.protocol import Backend
-from gputree.core.checks import bare, lasting
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
 from gputree.core.packed import Meaning
@@ -27,7 +26,6 @@ OWN = (  # what the forest decides, and no tree
     *("n_estimators", "max_features", "bootstrap", "oob_score", "oob_tol", "n_jobs", "random_state", "verbose"),
     *("warm_start", "class_weight", "max_samples", "feature_draws", "voting", "device"),
 )
-ASIDE = ("device", "random_state", "verbose")  # of a tree that is given, what its trees do not depend on
 
 
 def bag_constraints(tree: Any, forest: Any) -> dict[str, Any]:
@@ -113,11 +111,9 @@ class BaggedTrees(BaseForest):
         """Of all trees."""
         return int(self._learner()._cells(rows)) * int(self.n_estimators)
 
-    def _grows_by(self) -> str:
-        """The tree that is given, without what does not count."""
-        tree = self._asked
-        counts = {name: bare(value) for name, value in tree.get_params(deep=False).items() if name not in ASIDE}
-        return f"{type(tree).__name__} {lasting(counts)}"
+    def _grows_by(self) -> dict[str, Any]:
+        """With the tree that is given, or the usual one."""
+        return {**super()._grows_by(), "estimator": self._asked}
 
     def _table(self, X: Any) -> tuple[Any, Schema]:
         """The tree reads it."""
@@ -175,6 +171,12 @@ class BaggedTrees(BaseForest):
         """What the tree tells them."""
         told: NDArray[np.float64] = self._learner()._ends(forest, layout)
         return told
+
+    @property
+    def _values(self) -> NDArray[np.float64]:
+        """What the tree shows."""
+        values: NDArray[np.float64] = self._learner()._values
+        return values
 
     def _meaning(self) -> Meaning:
         """That of the trees."""

@@ -62,9 +62,9 @@ def spread(mean: NDArray[np.float64], bagging: Bagging) -> NDArray[np.float64]:
 
 
 def draws_of_a_bag(max_samples: Any, n: int, weight: NDArray[np.float64] | None) -> int:
-    """``max_samples`` as a number: all rows by default; a share is one of the weight of all rows."""
+    """``max_samples`` as a number: all rows of positive weight by default; a share is one of the weight of all rows."""
     if max_samples is None:
-        return n
+        return n if weight is None else int(np.count_nonzero(weight))
     draws = max_samples
     if not isinstance(max_samples, Integral):
         draws = (n if weight is None else float(weight.sum())) * max_samples
@@ -87,7 +87,8 @@ def draws_of_classes(max_samples: Any, classes: NDArray[Any], rows: NDArray[np.i
     else:
         given = np.atleast_1d(np.asarray(max_samples, object)).tolist()
     if len(given) != len(names):
-        raise ValueError(f"max_samples has {len(given)} numbers, and y has {len(names)} classes: give one for each")
+        held = "1 number" if len(given) == 1 else f"{len(given)} numbers"
+        raise ValueError(f"max_samples has {held}, and y has {len(names)} classes: give one for each")
     for name, draws, there in zip(names, given, rows.tolist(), strict=True):
         if isinstance(draws, bool) or not isinstance(draws, Integral) or not 0 <= int(draws) <= MOST_DRAWS:
             raise ValueError(

@@ -8,20 +8,18 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_matrix, hstack
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from gputree.backends.arrays import in_kind, to_host
+from gputree.backends.arrays import to_host
 from gputree.core.bags import Bags, Draws
-from gputree.core.checks import lasting
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, joined
 from gputree.core.keys import root_keys
@@ -32,14 +30,14 @@ from gputree.engine.recipe import Recipe
 from gputree.engine.sampling import FeatureDraws
 from gputree.learners.bagging import Bagging, draws_of_a_bag, listed
 from gputree.learners.callbacks import CallbackSupportMixin, begin_fit, begin_trees, end_fit, end_trees, with_callbacks
-from gputree.learners.forest_looks import ForestLooks, Trees
+from gputree.learners.forest_looks import ForestLooks
 from gputree.learners.grower import Prepared, Rows
 from gputree.learners.growth import REASONS, StoppedGrower
 from gputree.learners.held_out import of_a_bag
 from gputree.learners.out_of_bag import CHECK, OutOfBag
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.progress import reporter
-from gputree.learners.view import decreases, paths
+from gputree.learners.warm_start import changed_parameters, remember
 
 POSITIONS = 1 << 22  # rows in the bags of the trees that are grown together
 DEVICE_POSITIONS = 1 << 26  # ... on a device, where each tree has a count for every row while bags are drawn
@@ -63,9 +61,6 @@ FOREST_CONSTRAINTS: dict[str, Any] = {
         None,
     ],
 }
-
-
-PRUNED = "another rule, after the fit"
 
 
 def handed_down(giver: Any, taker: Any, names: Iterable[str]) -> Any:
@@ -116,7 +111,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
             ready = self._prepare(X, y, sample_weight)
             if before is not None:
                 self._check_same(before, ready)
-            self._grown_by = self._grows_by()
+            remember(self, self._grows_by())
             self.seed_ = ready.seed
             ready = self._finish(ready, self._work(begin, None if before is None else before["forest_"]))
         except BaseException:
@@ -147,31 +142,38 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
                 f"n_estimators={self.n_estimators} must be larger or equal to the {self.forest_.roots.size} trees "
                 "that are there when warm_start==True"
             )
-        return {name: value for name, value in self.__dict__.items() if name.endswith("_") or name in self._saved}
+        names = (*self._saved, "_told_apart")
+        return {name: value for name, value in self.__dict__.items() if name.endswith("_") or name in names}
 
     def _check_same(self, before: dict[str, Any], ready: Prepared) -> None:
-        """A warm start adds trees of the same table: what the old ones were made of must be there."""
+        """A warm start adds trees of the same table and parameters: what the old ones were made of must be there."""
         target, now = ready.rows.target, self.__dict__
+        names = changed_parameters(before, self._grows_by())
+        rows = before["layout_"].count(before["forest_"].stats[:1].T)[0]  # of positive weight, where all trees have all
         pairs = {
             "columns of X": (before["schema_"], now["schema_"]),
             "classes of y": (listed(before.get("classes_")), listed(now.get("classes_"))),
             "kind of y or weights": (before["layout_"], target.layout),
             "unit of the weights": (before["weight_unit_"], target.weights.unit),
-            "rows or draws": tuple((kept["n_rows_"], listed(kept["bagging_"])) for kept in (before, now)),
-            "rule of stopping": (before.get("_stop_words"), self._stop_texts()),
-            "kind or pruning of the trees": (before.get("_grown_by", self._grows_by()), self._grows_by()),
+            "rows or draws": tuple(
+                n if kept["bagging_"] is None else listed(kept["bagging_"])
+                for kept, n in ((before, rows), (now, ready.rows.n_rows))
+            ),
             "seed": (before["seed_"], ready.seed),
         }
-        changed = [name for name, (old, new) in pairs.items() if old != new]
+        if "_grown_by" not in before:  # a file of earlier versions
+            pairs["rule of stopping"] = before.get("_stop_words"), self._stop_texts()
+        changed = [name for name, (old, new) in pairs.items() if old != new] + [f"parameter {name}" for name in names]
         if changed:
             raise ValueError(
-                f"warm_start=True adds trees of the same table, and the {' and the '.join(changed)} changed: give the "
-                "rows, weights and parameters of the first fit, or fit with warm_start=False"
+                f"warm_start=True adds trees of the same table and parameters, and the {' and the '.join(changed)} "
+                "changed: give those of the first fit, or fit with warm_start=False"
             )
 
-    def _grows_by(self) -> str:
-        """What trees must have in common that are told to be of one kind; in words."""
-        return lasting(self._pruner())
+    def _grows_by(self) -> dict[str, Any]:
+        """The parameters that trees must have in common, and others."""
+        given: dict[str, Any] = self.get_params(deep=False)
+        return given
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Prepared:
         """Validate; the rows of positive weight, and how bags are drawn from them."""
@@ -289,21 +291,6 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
 
     # -- trees
 
-    def __len__(self) -> int:
-        return len(self.estimators_)
-
-    def __getitem__(self, i: int | slice) -> Any:
-        return self.estimators_[i]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.estimators_)
-
-    @property
-    def estimators_(self) -> Trees:
-        """The trees, each made when it is asked for, with the forest's seed and labels; to be read, not changed."""
-        check_is_fitted(self, "forest_")
-        return Trees(self)
-
     @property
     def estimator_(self) -> Any:
         """A tree without a fit."""
@@ -338,41 +325,11 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
             return np.arange(self.n_rows_)
         return self.bagging_.original(Bags(1, t, self.seed_, self.bagging_.draws()).drawn(0))
 
-    # -- prediction
-
-    def apply(self, X: Any) -> NDArray[np.int64]:
-        """Leaf of every row in every tree, int64 (n_rows, n_trees), numbered inside the tree.
-
-        Of a row that a tree spreads (C4.5), the leaf of the heaviest branches alone; `leaf_weights` has all.
-        """
-        leaves = self._leaves(X).astype(np.int64) - self.forest_.roots
-        given: NDArray[np.int64] = in_kind(leaves, X)
-        return given
-
-    def decision_path(self, X: Any) -> tuple[csr_matrix, NDArray[np.int64]]:
-        """Nodes on the way of rows to `apply`, csr (n_rows, nodes of all trees), and where each tree's columns begin."""
-        leaves = self._leaves(X)
-        ptr = np.append(self.forest_.roots, self.forest_.n_nodes).astype(np.int64)
-        trees = [paths(self.forest_.tree(t), leaves[:, t] - self.forest_.roots[t]) for t in range(leaves.shape[1])]
-        return csr_matrix(hstack(trees, format="csr")), ptr
-
     @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Mean over trees of the shares of their impurity decrease by feature, (n_features,), of sum 1.
-
-        All 0 if no tree has a split. Biased towards columns of many distinct values.
-        """
-        check_is_fitted(self, "forest_")
-        forest, n_trees = self.forest_, self.forest_.roots.size
-        decrease = np.maximum(decreases(forest, self.layout_.weight(forest.stats.T)), 0.0)
-        tree = np.repeat(np.arange(n_trees), np.diff(forest.roots, append=forest.n_nodes))
-        inner = np.flatnonzero(forest.feature >= 0)
-        total = np.zeros((n_trees, self.n_features_in_))
-        np.add.at(total, (tree[inner], forest.feature[inner]), decrease[inner])
-        whole = total.sum(axis=1)
-        mean = (total[whole > 0] / whole[whole > 0, None]).sum(axis=0)
-        shares: NDArray[np.float64] = mean / mean.sum() if mean.any() else mean
-        return shares
+    def _values(self) -> NDArray[np.float64]:
+        """What nodes are shown with, as of a tree."""
+        values: NDArray[np.float64] = self.forest_.value
+        return values
 
     # -- out of bag
 

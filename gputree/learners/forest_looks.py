@@ -6,20 +6,23 @@ May import everything below.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import index
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, hstack
 from sklearn.utils.validation import check_is_fitted
 
+from gputree.backends.arrays import in_kind
 from gputree.core.checks import brief
 from gputree.core.target import Target
 from gputree.learners.forest_uses import leaf_weights, membership, proximities, shuffled, shuffles, unbiased_importances
 from gputree.learners.held_out import dense
+from gputree.learners.looks import FrameLooks
+from gputree.learners.view import decreases, paths
 
 
 class Trees(Sequence[Any]):
@@ -137,8 +140,57 @@ class FeatureLooks:
         return rows, self._truth(y, rows.shape[0]), self._unseen(rows.shape[0])
 
 
-class ForestLooks:
-    """What forests tell of rows."""
+class ForestLooks(FrameLooks):
+    """What forests tell of their trees and of rows."""
+
+    def __len__(self: Any) -> int:
+        return len(self.estimators_)
+
+    def __getitem__(self: Any, i: int | slice) -> Any:
+        return self.estimators_[i]
+
+    def __iter__(self: Any) -> Iterator[Any]:
+        return iter(self.estimators_)
+
+    @property
+    def estimators_(self: Any) -> Trees:
+        """The trees, each made when it is asked for, with the forest's seed and labels; to be read, not changed."""
+        check_is_fitted(self, "forest_")
+        return Trees(self)
+
+    def apply(self: Any, X: Any) -> NDArray[np.int64]:
+        """Leaf of every row in every tree, int64 (n_rows, n_trees), numbered inside the tree.
+
+        Of a row that a tree spreads (C4.5), the leaf of the heaviest branches alone; `leaf_weights` has all.
+        """
+        leaves = self._leaves(X).astype(np.int64) - self.forest_.roots
+        given: NDArray[np.int64] = in_kind(leaves, X)
+        return given
+
+    def decision_path(self: Any, X: Any) -> tuple[csr_matrix, NDArray[np.int64]]:
+        """Nodes on the way of rows to `apply`, csr (n_rows, all nodes), and where the columns of each tree begin."""
+        leaves = self._leaves(X)
+        ptr = np.append(self.forest_.roots, self.forest_.n_nodes).astype(np.int64)
+        trees = [paths(self.forest_.tree(t), leaves[:, t] - self.forest_.roots[t]) for t in range(leaves.shape[1])]
+        return csr_matrix(hstack(trees, format="csr")), ptr
+
+    @property
+    def feature_importances_(self: Any) -> NDArray[np.float64]:
+        """Mean over trees of the shares of their impurity decrease by feature, (n_features,), of sum 1.
+
+        All 0 if no tree has a split. Biased towards columns of many distinct values.
+        """
+        check_is_fitted(self, "forest_")
+        forest, n_trees = self.forest_, self.forest_.roots.size
+        decrease = np.maximum(decreases(forest, self.layout_.weight(forest.stats.T)), 0.0)
+        tree = np.repeat(np.arange(n_trees), np.diff(forest.roots, append=forest.n_nodes))
+        inner = np.flatnonzero(forest.feature >= 0)
+        total = np.zeros((n_trees, self.n_features_in_))
+        np.add.at(total, (tree[inner], forest.feature[inner]), decrease[inner])
+        whole = total.sum(axis=1)
+        mean = (total[whole > 0] / whole[whole > 0, None]).sum(axis=0)
+        shares: NDArray[np.float64] = mean / mean.sum() if mean.any() else mean
+        return shares
 
     def leaf_weights(self, X: Any) -> csr_matrix:
         """What every leaf has to say in the prediction of every row, csr (n_rows, nodes of all trees); rows sum to 1.

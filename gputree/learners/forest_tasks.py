@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from gputree.backends.arrays import in_kind
 from gputree.core.checks import brief, readable
 from gputree.core.criteria import Criterion
+from gputree.core.forest import Test
 from gputree.core.target import Target, class_target, sum_target
 from gputree.learners.bagging import Bagging, draws_of_a_bag, draws_of_classes, equal_draws, spread
 from gputree.learners.forest import FOREST_CONSTRAINTS, BaseForest
@@ -191,6 +192,7 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         X : as in `predict`
         quantiles : array-like of float (n_quantiles,), in 0 .. 1
         X_train, y_train : the rows of the fit, one output
+            All of them, in any order; those of weight 0 may be left out.
         sample_weight : array-like of float (n_train_rows,), optional
             Their weights in a leaf, all 1 by default.
 
@@ -202,7 +204,8 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         Raises
         ------
         ValueError, TypeError
-            If a quantile is outside 0 .. 1, the fit had several outputs, or X, y or weights cannot be read.
+            If a quantile is outside 0 .. 1, the fit had several outputs, X, y or weights cannot be read, or leaves that
+            rows of the fit came to have none of these: not all rows of the fit are there.
 
         References
         ----------
@@ -218,6 +221,13 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         train = self._leaves(X_train)
         y = self._read_target(y_train, train.shape[0])[:, 0]
         theirs = membership(train, self.forest_.n_nodes, None)
+        empty = (self.forest_.kind == Test.LEAF) & (self.layout_.count(self.forest_.stats.T) > 0)
+        empty[train] = False
+        if empty.any():
+            raise ValueError(
+                f"{empty.sum():,} leaves of the trees have none of the {train.shape[0]:,} rows of X_train, and had "
+                "some of the fit: give all rows of the fit as X_train and y_train"
+            )
         weight = checked_weight(sample_weight, y)
         if weight is not None:
             theirs.data *= np.repeat(weight / weight.max(), np.diff(theirs.indptr))

@@ -107,9 +107,6 @@ class Grower(BaseEstimator):
     ccp_alpha: float = 0.0  # likewise
     n_jobs: int | None = None  # threads, where a class has no such parameter
     _saved: ClassVar[tuple[str, ...]] = ("_target_name", "pruned_by_")  # in a model file, if they are there
-        "_target_name",
-        "pruned_by_",
-    )  # what a model file keeps beside the trees, if it is there
     _one_tree: ClassVar[bool] = False  # which rules may keep rows back from, and follow the rows of
     _integers_are_names: ClassVar[bool] = False  # whether a column of integers holds categories
     _parameter_constraints: ClassVar[dict[str, Any]] = TREE_CONSTRAINTS

@@ -14,6 +14,7 @@ from gputree.backends.arrays import on_device, to_host
 from gputree.core.checks import readable
 from gputree.core.schema import Feature, Schema
 from gputree.learners.frames import Columns, Frame, as_frame
+from gputree.learners.memorised import warn_of_memorised
 from gputree.learners.tables import Reading, is_number, known_cells, read_matrix, read_schema, reading
 
 
@@ -49,7 +50,9 @@ def read_fit(model: Any, X: Any) -> tuple[Any, Schema]:
             model.feature_names_in_ = np.array(frame.columns, dtype=object)
         how = reading(model.categorical_features, model.categories, [str(name) for name in frame.columns])
     schema = read_schema(frame, replace(how, integers=model._integers_are_names))
-    return read_matrix(frame, schema, "list the value in `categories`"), schema
+    matrix = read_matrix(frame, schema, "list the value in `categories`")
+    warn_of_memorised(matrix, schema, how.listed)
+    return matrix, schema
 
 
 def read_predict(model: Any, X: Any) -> Any:

@@ -99,7 +99,8 @@ class IsolationForest(OutlierMixin, RandomTrees):
     n_jobs : int, optional
         Threads of compiled kernels (``device="jit"``), by default all; it cannot change the result.
     warm_start : bool, default=False
-        Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
+        Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once. The rows
+        and the parameters that trees depend on must be those of the first fit; others are refused.
     device : {"auto", "cpu", "numpy", "jit", "cuda", "cuda:<number>"}, default="auto"
         Where to grow and to score; it cannot change the trees.
 

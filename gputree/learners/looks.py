@@ -1,4 +1,4 @@
-"""What a fitted tree, or a set of rules, tells of itself.
+"""What a fitted tree or forest, or a set of rules, tells of itself.
 
 The one module below `inspect` that calls up: each method imports, when it is called, the function that does its work.
 """
@@ -10,7 +10,17 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 
-class Looks:
+class FrameLooks:
+    """What trees and forests have alike."""
+
+    def trees_to_dataframe(self, library: Any = None) -> Any:
+        """The trees as a data frame, one row a node; see `gputree.inspect.dump.trees_to_dataframe`."""
+        from gputree.inspect.dump import trees_to_dataframe
+
+        return trees_to_dataframe(self, library)
+
+
+class Looks(FrameLooks):
     """Methods of trees that show them."""
 
     def split_table(self, X: Any, y: Any, node: int = 0, sample_weight: ArrayLike | None = None) -> Any:
@@ -35,12 +45,6 @@ class Looks:
         from gputree.inspect.rules import rules
 
         return rules(self)
-
-    def trees_to_dataframe(self, library: Any = None) -> Any:
-        """The tree as a data frame, one row a node; see `gputree.inspect.dump.trees_to_dataframe`."""
-        from gputree.inspect.dump import trees_to_dataframe
-
-        return trees_to_dataframe(self, library)
 
     def export_dict(self) -> dict[str, Any]:
         """The tree as plain lists and numbers, ready for JSON; see `gputree.inspect.dump.export_dict`."""

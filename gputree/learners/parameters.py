@@ -99,7 +99,10 @@ def with_parameters_of_rules(model: Any, given: dict[str, Any]) -> dict[str, Any
         known = [f.name for f in fields(rule)] if is_dataclass(rule) else []
         strange = [key for key in own if key not in known]
         if strange:
-            raise ValueError(f"{name}__{strange[0]} is no parameter of {name}={brief(rule)}")
+            if rule is None:
+                raise ValueError(f"{name}__{strange[0]} is a parameter of a rule, and {name}=None: give {name}= a rule")
+            names = f"has {', '.join(known)}" if known else "has no parameters that can be set"
+            raise ValueError(f"{name}__{strange[0]} is no parameter of {name}: {type(rule).__name__} {names}")
         left[name] = replace(rule, **own)
     return left
 

@@ -45,10 +45,11 @@ class RandomForestClassifier(ForestClassifier):
     n_jobs : int, optional
         Threads of compiled kernels (``device="jit"``), by default all; it cannot change the result.
     warm_start : bool, default=False
-        Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
+        Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once. The rows
+        and the parameters that trees depend on must be those of the first fit; others are refused.
     max_samples : int, float, dict or array-like of int (n_classes,), optional
-        Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights. A
-        dict {class: draws}, or numbers in the order of ``classes_``, are draws of each class.
+        Draws of a bag, by default as many as rows of positive weight; a float is a share of the rows or of the sum of
+        their weights. A dict {class: draws}, or numbers in the order of ``classes_``, are draws of each class.
     voting : {"soft", "hard"}, default="soft"
         Mean class shares of the leaves, or one vote a tree.
     feature_draws : {"continue", "stop", "repeats"}, default="continue"
@@ -189,9 +190,11 @@ class RandomForestRegressor(ForestRegressor):
     n_jobs : int, optional
         Threads of compiled kernels (``device="jit"``), by default all; it cannot change the result.
     warm_start : bool, default=False
-        Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once.
+        Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once. The rows
+        and the parameters that trees depend on must be those of the first fit; others are refused.
     max_samples : int or float, optional
-        Draws of a bag, by default as many as rows; a float is a share of the rows or of the sum of their weights.
+        Draws of a bag, by default as many as rows of positive weight; a float is a share of the rows or of the sum of
+        their weights.
     feature_draws : {"continue", "stop", "repeats"}, default="continue"
         Where none of the ``max_features`` drawn features gives a split: try the next ones, or keep the leaf. With
         "repeats" a feature may be drawn more than once, so that there are fewer different ones, and the leaf is kept

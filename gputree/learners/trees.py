@@ -22,7 +22,11 @@ class DecisionTreeClassifier(ClassifierTree):
     Parameters
     ----------
     criterion : {"gini", "entropy", "log_loss", "train_error", "gain_ratio", "twoing", "chi2"}, default="gini"
-        What a split is scored by; "log_loss" is "entropy".
+        What a split is scored by. "gini": decrease of the chance that two rows of a node differ in class (CART).
+        "entropy" or "log_loss": decrease of the entropy of the classes (ID3). "train_error": decrease of the share of
+        rows that are not of the largest class. "gain_ratio": decrease of the entropy over the entropy of the branch
+        sizes (C4.5). "twoing": how far the class shares of two branches lie apart (CART, 4.3.2). "chi2": Pearson's
+        statistic of the table of branches and classes.
     splitter : {"best", "random"}, default='best'
         "best" tries every cut; "random" one uniform threshold a feature and node.
     max_depth : int, optional
@@ -174,9 +178,11 @@ class DecisionTreeRegressor(RegressorTree):
     Parameters
     ----------
     criterion : {"squared_error", "poisson"}, default="squared_error"
-        What a split is scored by: variance, or Poisson deviance. ("absolute_error" is not offered: a median is no sum
-        over rows.) Splits see y in fixed point: differences below 2**-61 of its range, times the number of rows, are
-        not seen; values and impurities of nodes are exact to the last digits all the same.
+        What a split is scored by. "squared_error": decrease of the variance; scikit-learn's "friedman_mse" is another
+        name of it. "poisson": decrease of the Poisson deviance, for numbers of 0 or more such as counts.
+        ("absolute_error" is not offered: a median is no sum over rows.) Splits see y in fixed point: differences below
+        2**-61 of its range, times the number of rows, are not seen; values and impurities of nodes are exact to the
+        last digits all the same.
     splitter : {"best", "random"}, default='best'
         "best" tries every cut; "random" one uniform threshold a feature and node.
     max_depth : int, optional

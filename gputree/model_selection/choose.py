@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid
 
 from gputree.core.checks import bare, brief
@@ -36,7 +37,8 @@ class Selection:
     rule : {"best", "1se"}
         By what.
     model : estimator
-        A model of these parameters, fitted on all rows but those kept for the end.
+        A model of these parameters, fitted on all rows but those kept for the end (``best_estimator_`` of
+        `GridSearchCV`).
     test_error : float or None
         Its error on rows kept for the end (``cv=Holdout(..., kept_size=...)``), which the choice has not seen.
 
@@ -74,7 +76,7 @@ class Selection:
         """One row a candidate.
 
         Columns: each parameter by its name; ``error`` (mean of the folds), ``pooled``, ``standard_error``,
-        ``train_error``, ``size``, ``fit_seconds``; ``chosen``.
+        ``train_error``, ``size``, ``fit_seconds``; ``score`` (mean of the folds), with ``scoring``; ``chosen``.
 
         Parameters
         ----------
@@ -85,6 +87,8 @@ class Selection:
         columns = {name: [plain(params.get(name)) for params in self.params] for name in names}
         for name in ("error", "pooled", "standard_error", "train_error", "size", "fit_seconds"):
             columns[name] = [getattr(e, name) for e in self.estimates]
+        if self.best.scores is not None:
+            columns["score"] = [-badness(e)[0] for e in self.estimates]
         columns["chosen"] = [i == self.index for i in range(len(self.params))]
         return frame_of(columns, library)
 
@@ -94,7 +98,7 @@ class Selection:
         lines = [headline(f"{first.model}, {describe(first.cv, first.fold_rows.size)}, rule {self.rule!r}: {what}")]
         shown = self.shown()
         rows = [candidate_line(self.params[i], self.estimates[i]) for i in shown]
-        header = ("", "error", "s.e.", "pooled", "training", "size")
+        header = ("", *(() if first.scores is None else ("score",)), "error", "s.e.", "pooled", "training", "size")
         lines.append(text_table(header, rows, ["* " if i == self.index else "  " for i in shown]))
         if len(shown) < len(self.params):
             lines.append(f"({len(self.params) - len(shown)} more candidates: to_frame())")
@@ -103,14 +107,15 @@ class Selection:
         return "\n".join(lines)
 
     def shown(self) -> list[int]:
-        """Candidates that are printed: all, or those of least error in their order."""
-        order = np.argsort([e.error for e in self.estimates], kind="stable")[: SHOWN - 1]
+        """Candidates that are printed: all, or the best in their order."""
+        order = np.argsort([badness(e)[0] for e in self.estimates], kind="stable")[: SHOWN - 1]
         return list(range(len(self.params))) if len(self.params) <= SHOWN else sorted({*order.tolist(), self.index})
 
 
 def candidate_line(params: dict[str, Any], e: ErrorEstimate) -> tuple[str, ...]:
     """The cells of one candidate."""
-    figures = (e.error, e.standard_error, e.pooled, e.train_error)
+    score = () if e.scores is None else (float(e.scores.mean()),)
+    figures = (*score, e.error, e.standard_error, e.pooled, e.train_error)
     return settings(params), *map(number, figures), whole(e.size)
 
 
@@ -119,7 +124,7 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
-def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "best") -> Selection:
+def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "best", scoring: Any = None) -> Selection:
     """Choose the parameters of a model by its error on rows that it has not seen, and fit it with them.
 
     Every candidate meets the same folds. Single trees of this library grow together for all folds, and candidates that
@@ -141,6 +146,10 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
     rule : {"best", "1se"}, default="best"
         "best": the least error, of equal ones the smallest model, of these the first. "1se": the smallest model whose
         error is at most the least one and its standard error; of these the least error.
+    scoring : str or callable, optional
+        Choose by the greatest mean score of the folds instead: a scorer of scikit-learn by its name, such as
+        "roc_auc" or "neg_log_loss", or a function ``(model, X, y) -> float``. The standard error is then that of the
+        folds' mean. Errors are measured all the same.
 
     Returns
     -------
@@ -149,7 +158,8 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
     Raises
     ------
     ValueError, TypeError
-        As `estimate_error`, and if ``over`` names no parameter or no value, or "1se" compares models without a size.
+        As `estimate_error`, and if ``over`` names no parameter or no value, "1se" compares models without a size, or
+        ``scoring`` is no scorer or gives a fold no number.
 
     Notes
     -----
@@ -169,10 +179,12 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
     if rule not in RULES:
         raise ValueError(f"rule={rule!r} must be one of {', '.join(map(repr, RULES))}")
     case = Case.of(model, X, y, cv)
+    scorer = scorer_of(model, scoring)
     rows = case.trains.named()
     candidates = candidates_of(model, case, over)
     models = [with_params(model, params) for params in candidates]
-    estimates = tuple(case.estimates(models))
+    estimates = tuple(case.estimates(models, scorer))
+    check_scores(candidates, estimates, scoring)
     index = chosen(estimates, rule)
     fitted = case.fit(models[index]).model
     error = None
@@ -180,6 +192,35 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
         test = np.setdiff1d(np.arange(len(case.y)), rows)
         error = float(case.losses(test, answers(fitted, case.take(test)[0])).mean())
     return Selection(tuple(candidates), estimates, index, rule, fitted, error)
+
+
+def scorer_of(model: Any, scoring: Any) -> Any:
+    """A scorer by its name, or as it is; None for none."""
+    if scoring is None:
+        return None
+    if not (isinstance(scoring, str) or callable(scoring)):
+        raise TypeError(
+            f"scoring={brief(scoring)} must be the name of a scorer of scikit-learn, such as 'roc_auc', or a function "
+            "(model, X, y) -> float"
+        )
+    return check_scoring(model, scoring=scoring)
+
+
+def check_scores(candidates: Sequence[Mapping[str, Any]], estimates: Sequence[ErrorEstimate], scoring: Any) -> None:
+    """Refuse scores that are no numbers."""
+    for params, e in zip(candidates, estimates, strict=True):
+        if e.scores is not None and np.isnan(e.scores).any():
+            raise ValueError(
+                f"scoring={brief(scoring)} gives fold {int(np.isnan(e.scores).argmax())} nan with {brief(params)}; "
+                "take another, or fewer folds, so that each has all that it counts"
+            )
+
+
+def badness(e: ErrorEstimate) -> tuple[float, float]:
+    """What a choice keeps small, and its standard error: the error, or the mean score with another sign."""
+    if e.scores is None:
+        return e.error, e.standard_error
+    return -float(e.scores.mean()), float(e.scores.std() / np.sqrt(max(e.scores.size - 1, 1)))
 
 
 def with_params(model: Any, params: Mapping[str, Any]) -> Any:
@@ -245,11 +286,11 @@ def chosen(estimates: Sequence[ErrorEstimate], rule: str) -> int:
             f"rule='1se' takes the smallest model within one standard error, and {estimates[sizes.index(None)].model} "
             "has no size that is known here; use rule='best'"
         )
-    ranked = [(e.error, -1 if e.size is None else e.size, i) for i, e in enumerate(estimates)]
+    ranked = [(badness(e)[0], -1 if e.size is None else e.size, i) for i, e in enumerate(estimates)]
     least = min(ranked)
     if rule == "best":
         return least[2]
-    limit = least[0] + estimates[least[2]].standard_error
+    limit = least[0] + badness(estimates[least[2]])[1]
     return min((size, error, i) for error, size, i in ranked if error <= limit)[2]
 
 

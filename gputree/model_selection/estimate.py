@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from gputree.model_selection.show import frame_of, headline, number, whole
 from gputree.model_selection.sizes import size_of
 from gputree.model_selection.splits import Bootstrap, Trains, check_classes, describe, splitter_of, trains_of
 from gputree.table import FrameLibrary
+
+Judged: TypeAlias = "tuple[NDArray[np.float64], float | None]"  # losses of the rows of a fold, and its score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +46,8 @@ class ErrorEstimate:
     fit_seconds, predict_seconds : float
         Time of that fit, and of its predictions for all rows. Of models that differ in ``ccp_alpha`` alone one is
         grown, and each has the time of that and of its own cut.
+    scores : float64 array (folds,) or None
+        What a scorer gives each fold, where `select` was given one (``scoring``).
 
     Examples
     --------
@@ -67,6 +71,7 @@ class ErrorEstimate:
     size: int | None
     fit_seconds: float
     predict_seconds: float
+    scores: NDArray[np.float64] | None = None
 
     @property
     def fold_rows(self) -> NDArray[np.int64]:
@@ -185,8 +190,9 @@ class Case:
         squares: NDArray[np.float64] = ((y.astype(np.float64) - predicted) ** 2).mean(axis=1)
         return squares
 
-    def estimate(self, model: Any, losses: Sequence[NDArray[np.float64]], fitted: Fitted) -> ErrorEstimate:
+    def estimate(self, model: Any, judged: Sequence[Judged], fitted: Fitted) -> ErrorEstimate:
         """Put together what the folds and the fit on all rows give."""
+        losses, scores = zip(*judged, strict=True)
         held = self.trains.held
         return ErrorEstimate(
             type(model).__name__,
@@ -199,17 +205,18 @@ class Case:
             size_of(fitted.model),
             fitted.fit_seconds,
             fitted.predict_seconds,
+            None if None in scores else np.array(scores, np.float64),
         )
 
-    def estimates(self, models: Sequence[Any]) -> list[ErrorEstimate]:
-        """How wrong each model is."""
+    def estimates(self, models: Sequence[Any], scorer: Any = None) -> list[ErrorEstimate]:
+        """How wrong each model is, and what a scorer of scikit-learn gives it."""
 
-        def judge(fold: int, refit: Refit) -> NDArray[np.float64]:
+        def judge(fold: int, refit: Refit) -> Judged:
             rows = self.trains.held[fold]
-            return self.losses(rows, refit.predict(rows))
+            return self.losses(rows, refit.predict(rows)), scorer and float(scorer(refit.model, *self.take(rows)))
 
-        losses = refit_each(models, self.X, self.y, self.trains, judge)
-        found = zip(models, losses, self.fits(models), strict=True)
+        judged = refit_each(models, self.X, self.y, self.trains, judge)
+        found = zip(models, judged, self.fits(models), strict=True)
         return [self.estimate(model, own, fitted) for model, own, fitted in found]
 
     def fit(self, model: Any) -> Fitted:

@@ -6,7 +6,6 @@ import everything below.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,15 +16,8 @@ from numpy.typing import NDArray
 
 from gputree.core.checks import row_number
 from gputree.inspect.words import shortened
+from gputree.learners.memorised import LEAST, MANY, NEARLY, look_like_dates, nearly_distinct
 from gputree.readers.cells import is_number
-
-MANY = 20  # categories that a column of text may have, however few rows there are
-NEARLY = 0.9  # share of numbers among cells or categories from which a column of text was meant as one of numbers
-LEAST = 10  # rows from which a column that counts or names them is no accident, and dates from which they are many
-DATE = re.compile(
-    r"\d{1,4}([-/._])\d{1,2}\1\d{1,4}([T ].*)?|\d{4}[-/._]\d{2}|\d{1,2}:\d{2}(:\d{2}.*)?"
-    r"|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{2,4}([T ].*)?|[A-Za-z]{3,9}\.? \d{1,2},? \d{4}"  # 5 Jan 2024, January 5, 2024
-)
 
 
 def advice(table: Mapping[str, NDArray[Any]], features: Sequence[str], target: str | None) -> Iterator[str]:
@@ -54,12 +46,10 @@ def about_text(name: str, cells: list[Any], remedy: str) -> Iterator[str]:
             f"{what}, though {share}: the first that is none is {shortened(cells[row], 30)!r} in {row_number(row)}; "
             f"mend or empty such cells, or {remedy}"
         )
-    elif len(distinct) >= LEAST and sum(DATE.fullmatch(cell) is not None for cell in distinct) >= NEARLY * len(
-        distinct
-    ):
+    elif look_like_dates(distinct):
         what += f" with {len(distinct):,} categories that look like dates or times"
         yield f"{what}; give numbers instead, or {remedy}"
-    elif len(distinct) > max(MANY, n_known / 2) or len(distinct) >= max(LEAST, NEARLY * n_known):
+    elif nearly_distinct(distinct, n_known):
         yield f"{what} with {len(distinct):,} categories in {n_known:,} known cells, nearly all distinct; {remedy}"
 
 

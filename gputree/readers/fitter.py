@@ -131,7 +131,7 @@ def run_fit(args: argparse.Namespace) -> None:
     show_problem(problem, plan, model)
     weights = () if problem.weight is None else (problem.weight,)
     with warnings.catch_warnings():  # the advice above says it in the words of a table
-        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%|column .* is text whose")
         model.fit(problem.X, problem.y, *weights)
     if plan.target:
         grown(model)._target_name = plan.target

@@ -130,7 +130,8 @@ def check_fitted(model: Any, forest: Forest) -> None:
         total = int(model.bagging_.sizes.sum())
         expect((draws == total).all(), f"a tree has other draws than {total}")
     expect((rows <= n_rows).all(), f"the fit had {brief(n_rows)} rows, and a tree has more")
-    typed(getattr(model, "_grown_by", ""), str, "what the trees were grown by")
+    grown_by = typed(getattr(model, "_grown_by", {}), dict, "what the trees were grown by")
+    each([*grown_by, *grown_by.values()], str, "what the trees were grown by")
     for name in PER_ROW:
         value = getattr(model, name, None)
         for array in value if isinstance(value, list) else [value]:
@@ -162,9 +163,8 @@ def check_tests(model: Any, forest: Forest) -> None:
 
 
 def check_bounds(model: Any, forest: Forest) -> None:
-    """Every threshold lies between its bounds where thresholds are soft; the parameter may be that of a next fit."""
+    """Every threshold lies between its bounds where there are some; the parameter may be that of a next fit."""
     if not hasattr(model, "threshold_bounds_"):
-        expect(not getattr(model, "soft_thresholds", False), "it has soft thresholds without bounds")
         return
     bounds, cut = model.threshold_bounds_, forest.kind == Test.THRESHOLD
     fits = isinstance(bounds, np.ndarray) and bounds.dtype == np.float64 and bounds.shape == (forest.n_nodes, 2)

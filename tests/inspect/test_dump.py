@@ -274,3 +274,21 @@ def test_what_is_no_fitted_tree_is_refused() -> None:
             export(gputree.ExtraTreeRegressor)
         with pytest.raises(NotFittedError):
             export(gputree.DecisionTreeClassifier())
+
+
+def test_the_trees_of_a_forest_in_one_frame() -> None:
+    """Those of each tree one below the other; without y no values."""
+    X, y = load_iris(return_X_y=True)
+    frames = []
+    for model in (gputree.RandomForestClassifier(3), gputree.BaggingTreeClassifier(gputree.ID3Classifier(), 3)):
+        frame = model.fit(X.astype(int), y).trees_to_dataframe("pandas")
+        for t, tree in enumerate(model.estimators_):
+            own, alone = frame[frame.Tree == t].reset_index(drop=True), tree.trees_to_dataframe("pandas")
+            ids = ["Tree", "ID", "Parent", "Children", "Missing", "Unseen"]
+            pd.testing.assert_frame_equal(own.drop(columns=ids), alone.drop(columns=ids))
+            assert own.ID.tolist() == [f"{t}-{n}" for n in alone.Node]
+        frames.append(frame)
+    assert frames[0].Tree.nunique() == 3
+    assert "Value" not in gputree.IsolationForest(n_estimators=2).fit(X).trees_to_dataframe("pandas")
+    with pytest.raises(TypeError, match="the class RandomForestClassifier is no tree of gputree"):
+        trees_to_dataframe(gputree.RandomForestClassifier)

@@ -254,9 +254,15 @@ def test_a_file_with_wrong_bounds_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             save(model, tmp_path / "model.gputree")
         model = soft("iris")[0]
-    del model.threshold_bounds_
-    with pytest.raises(ValueError, match="soft thresholds without bounds"):
-        save(model, tmp_path / "model.gputree")
+
+
+def test_a_hard_tree_is_saved_whatever_its_parameters_say_by_now(tmp_path: Path) -> None:
+    _, X, y = soft("iris")
+    model = C45Classifier().fit(X, y).set_params(soft_thresholds=True)
+    save(model, tmp_path / "model.gputree")
+    again = load(tmp_path / "model.gputree")
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert again.soft_thresholds
 
 
 def test_what_cannot_hold_the_bounds_refuses_by_name() -> None:

@@ -144,7 +144,7 @@ def test_balanced_bags(cls: Any) -> None:
     half = cls(3, bootstrap=True, class_weight="balanced_subsample", max_samples=0.5).fit(X, y)
     assert counted(half, y) == [[34, 33, 33]] * 3
     without = cls(3, bootstrap=True, class_weight="balanced_subsample").fit(X, y, np.where(y == "few", 0.0, 1.0))
-    assert counted(without, y) == [[0, 100, 100]] * 3
+    assert counted(without, y) == [[0, 95, 95]] * 3
 
 
 def test_roots_of_balanced_bags_are_those_of_scikit_learn() -> None:
@@ -167,6 +167,17 @@ def test_balanced_without_bags() -> None:
     np.testing.assert_allclose(one.forest_.value[one.forest_.roots], 1 / 3, rtol=1e-9)
 
 
+@pytest.mark.parametrize("settings", [{}, {"class_weight": "balanced_subsample"}], ids=str)
+def test_rows_of_weight_0_add_no_draws(settings: dict[str, Any]) -> None:
+    """A bag has as many draws as rows of positive weight; which rows stand beside them does not count."""
+    X, y = rare()
+    weight = np.repeat([1.0, 0.0], len(X))
+    alone = gputree.RandomForestClassifier(3, **settings).fit(X, y)
+    beside = gputree.RandomForestClassifier(3, **settings).fit(np.concatenate([X, X + 1]), np.tile(y, 2), weight)
+    assert [rows.size for rows in beside.estimators_samples_] == [len(X)] * 3
+    assert (beside.bagging_.sizes == alone.bagging_.sizes).all()
+
+
 def test_draws_of_classes_continue() -> None:
     X, y = rare()
     model = gputree.RandomForestClassifier(3, max_samples=[9, 9, 9], warm_start=True).fit(X, y)
@@ -183,7 +194,7 @@ def test_draws_of_classes_continue() -> None:
         ({"few": 1, "more": 2, "rest": 3}, "max_samples names 'rest'; the classes of y are 'few', 'more', 'most'"),
         ({"few": 1, "more": 2}, "max_samples has no number for class 'most'; give 0"),
         ([1, 2], "max_samples has 2 numbers, and y has 3 classes"),
-        (np.array(5), "max_samples has 1 numbers, and y has 3 classes"),
+        (np.array(5), "max_samples has 1 number, and y has 3 classes"),
         ([1, 2, -3], "max_samples=-3 for class 'most' must be a whole number of draws, from 0 to"),
         ([1, 0.5, 3], "max_samples=0.5 for class 'more' must be a whole number"),
         ([1, True, 3], "max_samples=True for class 'more' must be a whole number"),

@@ -184,6 +184,8 @@ def test_quantiles_that_cannot_be() -> None:
         model.predict_quantiles(X, "a", X_train=X, y_train=y)
     with pytest.raises(ValueError, match=r"quantiles=\[5\] must lie in 0 \.\. 1"):
         model.predict_quantiles(X, [5], X_train=X, y_train=y)
+    with pytest.raises(ValueError, match=r"leaves of the trees have none of the 400 rows .*give all rows of the fit"):
+        model.predict_quantiles(X, X_train=X[:400], y_train=y[:400])
     several = gputree.RandomForestRegressor(3).fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="the fit had 2 outputs"):
         several.predict_quantiles(X, [0.5], X_train=X, y_train=y)

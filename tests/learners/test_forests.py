@@ -192,7 +192,7 @@ def test_a_warm_start_on_another_table_is_refused_and_harms_nothing(what: str, c
     X, y = load_iris(return_X_y=True)
     model = gputree.RandomForestClassifier(4, bootstrap=bootstrap, warm_start=True).fit(X, y)
     before = model.fingerprint()
-    with pytest.raises(ValueError, match=f"same table, and the .*{what}.* changed"):
+    with pytest.raises(ValueError, match=f"same table and parameters, and the .*{what}.* changed"):
         model.set_params(n_estimators=6).fit(*change(X, y))
     assert model.fingerprint() == before
     assert model.predict(X[140:143]).tolist() == [2, 2, 2]
@@ -201,15 +201,19 @@ def test_a_warm_start_on_another_table_is_refused_and_harms_nothing(what: str, c
 
 
 def test_a_warm_start_that_would_mix_trees_is_refused(tmp_path: Any) -> None:
-    """Pruned and whole ones, or those of several learners."""
+    """Pruned and whole ones, those of several learners, or of other parameters, however long."""
     X, y = load_iris(return_X_y=True)
     forest = gputree.RandomForestClassifier(2, warm_start=True).fit(X, y)
     bags = gputree.BaggingTreeClassifier(gputree.C45Classifier(), 2, warm_start=True).fit(X, y)
     gputree.save(gputree.pruning.prune(forest, gputree.pruning.Collapse()), tmp_path / "pruned")
     id3 = gputree.ID3Classifier(numeric="thresholds")
     carts = gputree.BaggingTreeClassifier(gputree.DecisionTreeClassifier(max_depth=3), 2, warm_start=True).fit(X, y)
+    wide = gputree.RandomForestClassifier(2, monotonic_cst=[0] * 40, warm_start=True)
+    wide.fit(np.tile(X, 10), np.minimum(y, 1))
     for model, settings in (
         (forest, {"pruning": gputree.pruning.Collapse()}),
+        (forest, {"criterion": "entropy"}),
+        (forest, {"max_depth": 2}),
         (forest, {"ccp_alpha": 0.1}),
         (gputree.load(tmp_path / "pruned"), {}),
         (bags, {"estimator": id3}),
@@ -217,12 +221,53 @@ def test_a_warm_start_that_would_mix_trees_is_refused(tmp_path: Any) -> None:
         (carts, {"estimator__max_features": 1}),
     ):
         other = copy.deepcopy(model)
-        with pytest.raises(ValueError, match="the kind or pruning of the trees changed"):
+        with pytest.raises(ValueError, match=r"and the parameter (pruning|ccp_alpha|\w+) changed"):
             other.set_params(n_estimators=3, **settings).fit(X, y)
         assert other.fingerprint() == model.fingerprint()
+    with pytest.raises(ValueError, match="and the parameter monotonic_cst changed"):
+        wide.set_params(n_estimators=3, monotonic_cst=[0] * 20 + [1] + [0] * 19).fit(np.tile(X, 10), np.minimum(y, 1))
     bags.set_params(n_estimators=3, estimator=gputree.C45Classifier(device="numpy")).fit(X, y)
     assert len(bags) == 3
     assert len(carts.set_params(n_estimators=3, estimator__max_depth=np.int64(3)).fit(X, y)) == 3
+
+
+class Deep(gputree.stopping.Rule):
+    """A rule that has no values to compare."""
+
+    why = "deep"
+    follows_rows = False
+
+    def begin(self, fit: Any) -> Any:
+        return gputree.stopping.MaxDepth(2).begin(fit)
+
+
+def test_a_warm_start_takes_the_same_object_where_there_are_no_values_to_compare(tmp_path: Any) -> None:
+    """Functions and rules without fields: another is refused, and so is one that a file cannot hold."""
+    X, y = load_iris(return_X_y=True)
+    rules = [gputree.pruning.BottomUp(lambda tree, m, k=k: tree.error + k * tree.n_leaves) for k in (0, 1)]
+    for name, one, other in (("pruning", *rules), ("stopping", Deep(), Deep())):
+        model = gputree.RandomForestClassifier(1, max_depth=2, warm_start=True, **{name: one}).fit(X, y)
+        for later in (copy.deepcopy(model), model):
+            assert len(later.set_params(n_estimators=2).fit(X, y)) == 2
+        with pytest.raises(ValueError, match=rf"{name}=.* cannot be told to be that of the first fit"):
+            model.set_params(n_estimators=3, **{name: other}).fit(X, y)
+    model = gputree.RandomForestClassifier(1, max_depth=2, warm_start=True, pruning=rules[0]).fit(X, y)
+    gputree.save(model.set_params(pruning=None), tmp_path / "model")
+    again = gputree.load(tmp_path / "model").set_params(n_estimators=2)
+    with pytest.raises(ValueError, match="the parameter pruning changed"):
+        again.fit(X, y)
+    with pytest.raises(ValueError, match=r"pruning=.* cannot be told"):
+        again.set_params(pruning=rules[0]).fit(X, y)
+
+
+def test_a_warm_start_counts_rows_of_positive_weight() -> None:
+    """Where every tree has all rows, those of weight 0 are as if absent, and ``n_rows_`` may have counted others."""
+    X, y = load_iris(return_X_y=True)
+    weight = np.arange(150) % 3 > 0
+    model = gputree.ExtraTreesClassifier(2, warm_start=True).fit(X, y, weight)
+    model.n_rows_ = 100  # as in files of earlier versions
+    assert model.set_params(n_estimators=4).fit(X, y, weight).n_rows_ == 150
+    assert model.fingerprint() == gputree.ExtraTreesClassifier(4).fit(X[weight], y[weight]).fingerprint()
 
 
 def test_a_warm_start_that_fails_keeps_its_trees() -> None:

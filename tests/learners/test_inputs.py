@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -377,3 +379,22 @@ def test_text_among_weights() -> None:
 def test_a_criterion_is_a_word(odd: Any) -> None:
     with pytest.raises(ValueError, match=r"criterion=(.|\n)* must be one of 'gini', 'entropy'"):
         DecisionTreeClassifier(criterion=odd).fit([[1], [2]], [0, 1])
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, lambda columns: np.column_stack([*columns.values()])])
+def test_text_that_a_tree_learns_by_heart_is_warned_of(kind: Any) -> None:
+    """Names of rows and dates; no columns that were named, declared or have few values."""
+    n = np.arange(30)
+    name = np.array([f"r{i}" for i in n], dtype=object)
+    date = np.array([f"2024-01-{1 + i % 12:02}" for i in n], dtype=object)
+    few = np.array(["abc"[i % 3] for i in n], dtype=object)
+    X, y = kind({"few": few, "date": date, "name": name}), n % 2
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        DecisionTreeClassifier().fit(X, y)
+    own = ["date", "name"] if hasattr(X, "columns") else ["feature_1", "feature_2"]
+    assert [str(one.message).split(" is text")[0] for one in told] == [f"column {column!r}" for column in own]
+    assert "look like dates or times, which a tree learns by heart; turn them into numbers" in str(told[0].message)
+    assert "are nearly all distinct, which a tree learns by heart; leave the column out" in str(told[1].message)
+    DecisionTreeClassifier(categorical_features=own).fit(kind({"few": n, "date": date, "name": name}), y)
+    DecisionTreeClassifier(categories={own[0]: list(date[:12]), own[1]: list(name)}).fit(X, y)

@@ -349,8 +349,9 @@ def test_parameters_of_rules_can_be_searched() -> None:
     assert rule == CostComplexity(0.5)
     bags = BaggingTreeClassifier(DecisionTreeClassifier(stopping=MaxDepth(3)))
     assert bags.set_params(estimator__stopping__depth=1).estimator.stopping == MaxDepth(1)
-    for names in ({"pruning__beta": 1}, {"pruning__alpha": 1, "pruning": None}):
-        with pytest.raises(ValueError, match="is no parameter of pruning="):
+    told = ("pruning__beta is no parameter of pruning: CostComplexity has alpha", "pruning=None: give pruning= a rule")
+    for names, text in zip(({"pruning__beta": 1}, {"pruning__alpha": 1, "pruning": None}), told, strict=True):
+        with pytest.raises(ValueError, match=text):
             RandomForestClassifier(pruning=rule).set_params(**names)
 
 

@@ -108,7 +108,7 @@ def test_batches_and_later_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     same_trees(late, whole)
     monkeypatch.setattr(gputree.learners.forest, "POSITIONS", 2 * len(y))
     same_trees(grown().fit(X, y), whole)
-    with pytest.raises(ValueError, match="the rule of stopping changed"):
+    with pytest.raises(ValueError, match="and the parameter stopping changed"):
         late.set_params(n_estimators=6, stopping=MaxDepth(5)).fit(X, y)
     late.set_params(stopping=RULE)
     same_trees(late, whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,48 @@ def test_the_least_error_is_the_choice_of_a_grid_search(name: str) -> None:
     assert result.best.size == result.model.get_n_leaves()
 
 
+@pytest.mark.parametrize(
+    ("model", "scoring"),
+    [
+        (DecisionTreeClassifier(), "roc_auc"),
+        (DecisionTreeClassifier(), lambda model, X, y: -abs(model.get_depth() - 2)),
+        (make_pipeline(StandardScaler(), TheirTree(random_state=0)), "neg_log_loss"),
+    ],
+)
+def test_the_greatest_score_is_the_choice_of_a_grid_search(model: Any, scoring: Any) -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[::3], y[::3]
+    over = {f"{'' if isinstance(model, DecisionTreeClassifier) else 'decisiontreeclassifier__'}max_depth": [1, 2, 4]}
+    result = select(model, X, y, over, cv=4, scoring=scoring)
+    search = GridSearchCV(model, over, cv=4, scoring=scoring).fit(X, y)
+    scores = np.array([e.scores for e in result.estimates])
+    np.testing.assert_allclose(scores.mean(axis=1), search.cv_results_["mean_test_score"], rtol=1e-12)
+    assert result.best_params == search.best_params_
+    assert [e.error for e in result.estimates] == [e.error for e in select(model, X, y, over, cv=4).estimates]
+    np.testing.assert_array_equal(result.to_frame("pandas")["score"], scores.mean(axis=1))
+    assert str(result).split("\n")[1].split()[:2] == ["score", "error"]
+
+
+def test_one_standard_error_of_scores_by_hand() -> None:
+    """Mean scores of .5, .7 and .8, the last with a standard error of .1 over folds."""
+    over = [
+        replace(made(0, size), scores=np.array(s)) for size, s in ((2, [0.5, 0.5]), (3, [0.7, 0.7]), (9, [0.7, 0.9]))
+    ]
+    assert chosen(over, "best") == 2
+    assert chosen(over, "1se") == 1
+
+
+def test_scores_that_cannot_be() -> None:
+    X, y = load_iris(return_X_y=True)
+    for scoring, kind, text in (
+        ("acc", ValueError, "acc"),
+        (["accuracy"], TypeError, r"scoring=\['accuracy'\] must be the name of a scorer"),
+        (lambda *_: np.nan, ValueError, r"gives fold 0 nan with {'max_depth': 2}"),
+    ):
+        with pytest.raises(kind, match=text):
+            select(DecisionTreeClassifier(), X, y, {"max_depth": [2]}, cv=3, scoring=scoring)
+
+
 def test_parameters_of_rules_are_tried() -> None:
     """By the names that `GridSearchCV` knows; others are refused by ``set_params``."""
     X, y = load_breast_cancer(return_X_y=True)
@@ -63,7 +106,7 @@ def test_parameters_of_rules_are_tried() -> None:
     result = select(model, X, y, {"pruning__cf": limits}, cv=3)
     errors = [estimate_error(DecisionTreeClassifier(pruning=ErrorBased(cf, raising=False)), X, y, 3) for cf in limits]
     assert [e.error for e in result.estimates] == [e.error for e in errors]
-    with pytest.raises(ValueError, match="pruning__delta is no parameter of pruning=ErrorBased"):
+    with pytest.raises(ValueError, match="pruning__delta is no parameter of pruning: ErrorBased has "):
         select(model, X, y, {"pruning__delta": limits}, cv=3)
     with pytest.raises(ValueError, match="over names 'max_depth__cf', which DecisionTreeClassifier does not have"):
         select(model, X, y, {"max_depth__cf": limits}, cv=3)
