@@ -5,7 +5,7 @@ errors as mean of folds and pooled, leave-one-out whose trees grow together, the
 cost-complexity sequence, error beside size and time over many tables.
 """
 
-from gputree.model_selection.choose import OneStandardError, Selection, select
+from gputree.model_selection.choose import ByScore, OneStandardError, Selection, select
 from gputree.model_selection.compare import Comparison, compare
 from gputree.model_selection.curves import LearningCurve, learning_curve
 from gputree.model_selection.estimate import ErrorEstimate, estimate_error
@@ -14,6 +14,7 @@ from gputree.model_selection.splits import Bootstrap, Holdout
 
 __all__ = [
     "Bootstrap",
+    "ByScore",
     "Comparison",
     "ErrorEstimate",
     "Holdout",

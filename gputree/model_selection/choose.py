@@ -22,6 +22,38 @@ RULES = ("best", "1se")
 SHOWN = 40  # lines of a printed selection
 
 
+@dataclass(frozen=True, slots=True)
+class ByScore:
+    """A rule of `select` that goes by the mean score of the folds, the greatest being the best, and not by errors.
+
+    Parameters
+    ----------
+    scoring : str or callable
+        A scorer of scikit-learn by its name, such as "roc_auc", or a function ``(model, X, y) -> float``.
+    rule : {"best", "1se"}, default="best"
+        As of `select`; the standard error is that of the mean over folds. Errors are measured all the same.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from gputree import DecisionTreeClassifier
+    >>> from gputree.model_selection import ByScore, select
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> select(DecisionTreeClassifier(), X, y, {"max_depth": [1, 3]}, cv=5, rule=ByScore("roc_auc")).best_params
+    {'max_depth': 3}
+    """
+
+    scoring: Any
+    rule: str = "best"
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.scoring, str) or callable(self.scoring)):
+            raise TypeError(
+                f"scoring={brief(self.scoring)} must be the name of a scorer of scikit-learn, such as 'roc_auc', or a "
+                "function (model, X, y) -> float"
+            )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
     """What was tried, what came of it, and what was chosen.
@@ -76,7 +108,7 @@ class Selection:
         """One row a candidate.
 
         Columns: each parameter by its name; ``error`` (mean of the folds), ``pooled``, ``standard_error``,
-        ``train_error``, ``size``, ``fit_seconds``; ``score`` (mean of the folds), with ``scoring``; ``chosen``.
+        ``train_error``, ``size``, ``fit_seconds``; ``score`` (mean of the folds), by `ByScore`; ``chosen``.
 
         Parameters
         ----------
@@ -124,7 +156,7 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
-def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "best", scoring: Any = None) -> Selection:
+def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str | ByScore = "best") -> Selection:
     """Choose the parameters of a model by its error on rows that it has not seen, and fit it with them.
 
     Every candidate meets the same folds. Single trees of this library grow together for all folds, and candidates that
@@ -143,13 +175,10 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
     cv : int, str, splitter or iterable, default=10
         As in `estimate_error`. With ``"train-validation-test"`` or ``Holdout(kept_size=...)``, some rows are kept for
         the end and measure the chosen model (`Selection.test_error`).
-    rule : {"best", "1se"}, default="best"
+    rule : {"best", "1se"} or ByScore, default="best"
         "best": the least error, of equal ones the smallest model, of these the first. "1se": the smallest model whose
         error is at most the least one and its standard error; of these the least error.
-    scoring : str or callable, optional
-        Choose by the greatest mean score of the folds instead: a scorer of scikit-learn by its name, such as
-        "roc_auc" or "neg_log_loss", or a function ``(model, X, y) -> float``. The standard error is then that of the
-        folds' mean. Errors are measured all the same.
+        A `ByScore` takes the greatest score of scikit-learn's instead.
 
     Returns
     -------
@@ -159,7 +188,7 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
     ------
     ValueError, TypeError
         As `estimate_error`, and if ``over`` names no parameter or no value, "1se" compares models without a size, or
-        ``scoring`` is no scorer or gives a fold no number.
+        the score is none or gives a fold no number.
 
     Notes
     -----
@@ -176,6 +205,7 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
     >>> result.best_params
     {'max_depth': 2}
     """
+    scoring, rule = (rule.scoring, rule.rule) if isinstance(rule, ByScore) else (None, rule)
     if rule not in RULES:
         raise ValueError(f"rule={rule!r} must be one of {', '.join(map(repr, RULES))}")
     case = Case.of(model, X, y, cv)
@@ -196,14 +226,7 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str = "bes
 
 def scorer_of(model: Any, scoring: Any) -> Any:
     """A scorer by its name, or as it is; None for none."""
-    if scoring is None:
-        return None
-    if not (isinstance(scoring, str) or callable(scoring)):
-        raise TypeError(
-            f"scoring={brief(scoring)} must be the name of a scorer of scikit-learn, such as 'roc_auc', or a function "
-            "(model, X, y) -> float"
-        )
-    return check_scoring(model, scoring=scoring)
+    return None if scoring is None else check_scoring(model, scoring=scoring)
 
 
 def check_scores(candidates: Sequence[Mapping[str, Any]], estimates: Sequence[ErrorEstimate], scoring: Any) -> None:

@@ -47,7 +47,7 @@ class ErrorEstimate:
         Time of that fit, and of its predictions for all rows. Of models that differ in ``ccp_alpha`` alone one is
         grown, and each has the time of that and of its own cut.
     scores : float64 array (folds,) or None
-        What a scorer gives each fold, where `select` was given one (``scoring``).
+        What a scorer gives each fold, where `select` was given one (`ByScore`).
 
     Examples
     --------

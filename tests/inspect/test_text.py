@@ -219,7 +219,7 @@ def test_small_numbers_have_digits() -> None:
 
 def test_all_categories_are_shown_when_asked_for() -> None:
     X = np.array([[f"kind {i:02d}"] for i in range(40)], object)
-    model = gputree.DecisionTreeClassifier(max_depth=1).fit(X, np.arange(40) % 2)
+    model = gputree.DecisionTreeClassifier(max_depth=1, categorical_features=[0]).fit(X, np.arange(40) % 2)
     shown = [set(re.findall(r"kind \d\d", export_text(model, width=width))) for width in (80, 200, None)]
     assert len(shown[0]) < len(shown[1]) < len(shown[2]) == 40
     with pytest.raises(ValueError, match="width=0 must be a whole number of at least 1"):

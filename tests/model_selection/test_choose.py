@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier as TheirTree
 
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
-from gputree.model_selection import ErrorEstimate, Holdout, OneStandardError, estimate_error, select
+from gputree.model_selection import ByScore, ErrorEstimate, Holdout, OneStandardError, estimate_error, select
 from gputree.model_selection.choose import chosen
 from gputree.pruning import ErrorBased
 
@@ -69,7 +69,7 @@ def test_the_greatest_score_is_the_choice_of_a_grid_search(model: Any, scoring: 
     X, y = load_breast_cancer(return_X_y=True)
     X, y = X[::3], y[::3]
     over = {f"{'' if isinstance(model, DecisionTreeClassifier) else 'decisiontreeclassifier__'}max_depth": [1, 2, 4]}
-    result = select(model, X, y, over, cv=4, scoring=scoring)
+    result = select(model, X, y, over, cv=4, rule=ByScore(scoring))
     search = GridSearchCV(model, over, cv=4, scoring=scoring).fit(X, y)
     scores = np.array([e.scores for e in result.estimates])
     np.testing.assert_allclose(scores.mean(axis=1), search.cv_results_["mean_test_score"], rtol=1e-12)
@@ -96,7 +96,7 @@ def test_scores_that_cannot_be() -> None:
         (lambda *_: np.nan, ValueError, r"gives fold 0 nan with {'max_depth': 2}"),
     ):
         with pytest.raises(kind, match=text):
-            select(DecisionTreeClassifier(), X, y, {"max_depth": [2]}, cv=3, scoring=scoring)
+            select(DecisionTreeClassifier(), X, y, {"max_depth": [2]}, cv=3, rule=ByScore(scoring))
 
 
 def test_parameters_of_rules_are_tried() -> None:
