@@ -144,11 +144,13 @@ def test_C05_more_categories_than_15_bits_can_number() -> None:
     """32,769 and 65,534 categories are right; one more is refused by name."""
     for n in (32_769, 65_534):
         X, y = pd.DataFrame({"c": [f"k{i}" for i in range(n)]}), np.arange(n) % 2
-        model = Classifier().fit(X, y)
+        model = Classifier(categorical_features=["c"]).fit(X, y)
         assert model.get_n_leaves() == 2
         assert model.predict(X).tolist() == y.tolist()
     with pytest.raises(ValueError, match=r"column 'c' has 65,535 categories; at most 65,534"):
-        Classifier().fit(pd.DataFrame({"c": [f"k{i}" for i in range(65_535)]}), np.arange(65_535) % 2)
+        Classifier(categorical_features=["c"]).fit(
+            pd.DataFrame({"c": [f"k{i}" for i in range(65_535)]}), np.arange(65_535) % 2
+        )
 
 
 def renamed(n: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

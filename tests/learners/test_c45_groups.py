@@ -284,4 +284,4 @@ def test_a_file_keeps_the_groups(tmp_path: Path) -> None:
 def test_too_many_categories_are_refused_by_name() -> None:
     X = pd.DataFrame({"id": [f"row {i}" for i in range(1001)]})
     with pytest.raises(ValueError, match=r"column 'id' has 1,001 categories, and categorical_split='grouped' takes"):
-        Grouped().fit(X, np.arange(1001) % 2)
+        Grouped(categorical_features=["id"]).fit(X, np.arange(1001) % 2)
