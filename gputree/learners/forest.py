@@ -350,7 +350,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
         return given
 
     def decision_path(self, X: Any) -> tuple[csr_matrix, NDArray[np.int64]]:
-        """Nodes on the way of rows to `apply`, csr (n_rows, nodes of all trees), and where each tree's columns begin."""
+        """Nodes on the way of rows to `apply`, csr (n_rows, nodes of all trees), and where those of each tree begin."""
         leaves = self._leaves(X)
         ptr = np.append(self.forest_.roots, self.forest_.n_nodes).astype(np.int64)
         trees = [paths(self.forest_.tree(t), leaves[:, t] - self.forest_.roots[t]) for t in range(leaves.shape[1])]
