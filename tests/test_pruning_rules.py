@@ -277,8 +277,9 @@ def test_exclusive_or() -> None:
     data = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 5)
     y = (data[:, 0] != data[:, 1]).astype(int)
     model = DecisionTreeClassifier().fit(data, y)
-    assert prune(model, ValidationSet(), data, y).get_n_leaves() == 1
-    assert prune(model, ReducedError(), data, y).get_n_leaves() == 4
+    held = data[4:], y[4:]
+    assert prune(model, ValidationSet(), *held).get_n_leaves() == 1
+    assert prune(model, ReducedError(), *held).get_n_leaves() == 4
     assert prune(model, ChiSquare(0.05)).get_n_leaves() == 4
 
 

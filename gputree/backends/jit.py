@@ -272,7 +272,7 @@ class Jit(Oracle):
         cells[:, :, 1], cells[:, :, 2] = first, np.minimum(first + block, m)
         cells[:, :, 3], cells[:, :, 4] = shard.start[slots.id][:, None], shard.stop[slots.id][:, None]
         items = cells.reshape(-1, 5)
-        figures, tests = np.empty((k * m, 3)), np.empty((k * m, 5), np.int64)
+        figures, tests = np.zeros((k * m, 3)), np.empty((k * m, 5), np.int64)
         given, fixed = slots_of(slots), job_of(shard, Growth(search, Stop(), m), layout)
         run = kernels(search.criterion, is_pair(layout)).search_items
 
