@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
@@ -263,7 +263,7 @@ def candidates_of(model: Any, case: Case, over: Any) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     parts = over if isinstance(over, list | tuple) else [over]
     for part in parts if all(isinstance(part, Mapping) for part in parts) else []:
-        grid = {name: values_of(model, case, name, values, known) for name, values in part.items()}
+        grid = {name: values_of(model, case, name, values, known, part) for name, values in part.items()}
         found += [dict(params) for params in ParameterGrid(grid)] if grid else []
     if not found:
         raise ValueError(
@@ -272,9 +272,12 @@ def candidates_of(model: Any, case: Case, over: Any) -> list[dict[str, Any]]:
     return found
 
 
-def values_of(model: Any, case: Case, name: str, values: Any, known: Mapping[str, Any]) -> Sequence[Any]:
+def values_of(
+    model: Any, case: Case, name: str, values: Any, known: Mapping[str, Any], tried: Collection[str] = ()
+) -> Sequence[Any]:
     """The values of one parameter."""
-    if name not in known and not is_dataclass(known.get(name.split("__")[0])):  # set_params tells of those of rules
+    whole = name.split("__")[0]  # set_params tells of the parts of rules, and of what is tried as a whole
+    if name not in known and not (is_dataclass(known.get(whole)) or (whole != name and whole in tried)):
         raise ValueError(
             f"over names {name!r}, which {type(model).__name__} does not have; its parameters are {', '.join(known)}"
         )
@@ -295,6 +298,10 @@ def alphas_between(model: Any, case: Case) -> list[float]:
 
     The last one leaves a root alone in every fold: the weighted impurity of some of the rows is at most that of all.
     """
+    if not hasattr(model, "cost_complexity_pruning_path"):
+        raise ValueError(
+            f"over gives ccp_alpha='path', which is that of one tree, and {type(model).__name__} has none; give numbers"
+        )
     path = clone(model).cost_complexity_pruning_path(*case.take(case.trains.named()))
     alphas = np.unique(path.ccp_alphas)
     share = min(train.size for train in case.trains) / case.trains.named().size

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier as TheirTree
 
-from gputree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier
+from gputree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier, RandomForestClassifier
 from gputree.model_selection import ByScore, ErrorEstimate, Holdout, OneStandardError, estimate_error, select
 from gputree.model_selection.choose import chosen
 from gputree.pruning import ErrorBased
@@ -106,10 +106,15 @@ def test_parameters_of_rules_are_tried() -> None:
     result = select(model, X, y, {"pruning__cf": limits}, cv=3)
     errors = [estimate_error(DecisionTreeClassifier(pruning=ErrorBased(cf, raising=False)), X, y, 3) for cf in limits]
     assert [e.error for e in result.estimates] == [e.error for e in errors]
+    both = {"pruning": [ErrorBased(raising=False)], "pruning__cf": limits}
+    again = select(DecisionTreeClassifier(), X, y, both, cv=3)
+    assert [e.error for e in again.estimates] == [e.error for e in errors]
     with pytest.raises(ValueError, match="pruning__delta is no parameter of pruning: ErrorBased has "):
         select(model, X, y, {"pruning__delta": limits}, cv=3)
     with pytest.raises(ValueError, match="over names 'max_depth__cf', which DecisionTreeClassifier does not have"):
         select(model, X, y, {"max_depth__cf": limits}, cv=3)
+    with pytest.raises(ValueError, match="ccp_alpha='path', which is that of one tree, and RandomForestClassifier has"):
+        select(RandomForestClassifier(2), X, y, {"ccp_alpha": "path"}, cv=3)
 
 
 def test_the_cost_complexity_sequence() -> None:
