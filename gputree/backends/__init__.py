@@ -15,6 +15,7 @@ from gputree.backends.protocol import Backend
 
 DEVICES = ("auto", "cpu", "numpy", "jit", "cuda")
 JIT_CELLS = 1 << 20  # cells from which compiled kernels pay for their loading (measured)
+COLD_CELLS = 1 << 22  # and if they are to be compiled first, which takes as long as NumPy for so many (24 s)
 AUTO_CELLS = 1 << 22  # cells from which "auto" asks for a GPU: below, the CPU is done before one has started
 
 
@@ -32,7 +33,8 @@ def choose(device: str, work: int, near: int | None = None, n_jobs: int | None =
     """The backend for a device name and an amount of work in cells (rows x columns x trees, more for many classes).
 
     ``near`` is the number of the CUDA device that holds the data, if one does: then "auto" and "cuda" mean that one.
-    "cpu" is NumPy for little work and where Numba is not installed, else compiled kernels in ``n_jobs`` threads.
+    "cpu" is NumPy for little work and where Numba is not installed, else compiled kernels in ``n_jobs`` threads. Until
+    some are in the cache, more work is little.
 
     "auto" takes ``GPUTREE_DEVICE`` where it is set. Every backend gives the same bits: the choice only shows in time.
 
@@ -64,9 +66,10 @@ def choose(device: str, work: int, near: int | None = None, n_jobs: int | None =
 
 def choose_cpu(work: int, n_jobs: int | None = None, note: str = "") -> Backend:
     """NumPy, or compiled kernels where they are installed and worth it."""
+    from gputree.backends.cpu.module import has_compiled
     from gputree.backends.oracle import Oracle
 
-    if work < JIT_CELLS or importlib.util.find_spec("numba") is None:
+    if work < JIT_CELLS or importlib.util.find_spec("numba") is None or (work < COLD_CELLS and not has_compiled()):
         return Oracle(note)
     try:
         return open_jit(n_jobs, note)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 import gputree
 import gputree.backends
 import gputree.learners.grower
-from gputree.backends import JIT_CELLS, choose, jit
+from gputree.backends import COLD_CELLS, JIT_CELLS, choose, jit
 from gputree.backends.cpu import formulas, host, module, numbers
 from gputree.backends.jit import Jit
 from gputree.backends.oracle import Oracle
@@ -622,11 +622,17 @@ def test_numba_is_imported_when_it_is_used(work: str) -> None:
 # ---- choice ----
 
 
-def test_little_work_is_numpys_and_much_is_compiled() -> None:
+@pytest.mark.parametrize("cold", [False, True])
+def test_much_work_is_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cold: bool) -> None:
+    """More is little while nothing is compiled: NumPy is done before a compiler is."""
+    assert gputree.DecisionTreeClassifier(device="jit").fit(columns(20), labels(20)).fit_info_.backend == "jit"
+    if cold:
+        monkeypatch.setattr("gputree.backends.cpu.module.cache_folder", lambda: tmp_path)
+    least = COLD_CELLS if cold else JIT_CELLS
     for n_jobs in (None, 1):
-        assert type(choose("cpu", JIT_CELLS - 1, n_jobs=n_jobs)) is Oracle
+        assert type(choose("cpu", least - 1, n_jobs=n_jobs)) is Oracle
         assert type(choose("cpu", 1)) is Oracle
-        assert type(choose("cpu", JIT_CELLS, n_jobs=n_jobs)) is Jit
+        assert type(choose("cpu", least, n_jobs=n_jobs)) is Jit
     assert type(choose("numpy", JIT_CELLS)) is Oracle
     assert type(choose("jit", 1)) is Jit
 
@@ -635,6 +641,7 @@ def test_little_work_is_numpys_and_much_is_compiled() -> None:
 def test_a_fit_is_compiled_by_its_size(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """Rows x columns x trees: the same table may be little work for a tree and much for a forest."""
     monkeypatch.delenv("GPUTREE_DEVICE", raising=False)
+    monkeypatch.setattr("gputree.backends.cpu.module.has_compiled", lambda: True)
     X, y = columns(80), labels(80)
     monkeypatch.setattr(gputree.backends, "JIT_CELLS", X.size + 1)
     assert gputree.DecisionTreeClassifier(device=device).fit(X, y).fit_info_.backend == "numpy"

@@ -48,8 +48,8 @@ def module_text(criterion: Criterion | None, pair: bool = False) -> str:
 def load_module(criterion: Criterion | None, pair: bool, marks: dict[str, Any]) -> ModuleType:
     """The module of a criterion; ``marks`` take the place of `gputree.backends.cpu.marks`."""
     text = module_text(criterion, pair)
-    name = f"gputree_kernels_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
-    path = cache_folder() / name / f"{name}.py"
+    path = path_of(text)
+    name = path.stem
     write(path, text)
     spec = spec_from_file_location(name, path)
     assert spec is not None
@@ -59,6 +59,17 @@ def load_module(criterion: Criterion | None, pair: bool, marks: dict[str, Any]) 
     sys.modules[name] = module  # Numba's files name the records by their module
     spec.loader.exec_module(module)
     return module
+
+
+def path_of(text: str) -> Path:
+    """Where the module of a text is kept."""
+    name = f"gputree_kernels_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+    return cache_folder() / name / f"{name}.py"
+
+
+def has_compiled() -> bool:
+    """Whether kernels of these sources are in the cache, at least those that every fit needs."""
+    return any((path_of(module_text(None)).parent / "__pycache__").glob("*.nbi"))
 
 
 def write(path: Path, text: str) -> None:
