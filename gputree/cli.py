@@ -99,7 +99,7 @@ class Parser(argparse.ArgumentParser):
                 self.refuse(message, f"write `{option} {first} {option} {second}`")
             self.error(message)
         option, _, value = rest[0].partition("=")
-        names = [name.strip("-") for name in options if name not in ("-h", "--help")]
+        names = [name.strip("-") for name in options if name.startswith("--") and name != "--help"]
         near = difflib.get_close_matches(option.strip("-"), names, 1)
         if near:
             self.refuse(message, f"did you mean --{near[0]}?")

@@ -101,13 +101,11 @@ from gputree.engine.pruning import (
     WholeTree,
     what_is_left,
 )
-from gputree.learners.forest import BaseForest
 from gputree.learners.grower import Grower
 from gputree.learners.held_out import check_rule, of_size_one
 from gputree.learners.random_target import RandomTrees
 from gputree.learners.stopped import with_forest
 from gputree.learners.tasks import checked_weight
-from gputree.learners.warm_start import PRUNED
 
 __all__ = [
     "BottomUp",
@@ -207,8 +205,6 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
         )
     other = with_forest(model, what_is_left(rule, fitted_of(model), told(rule, model, cases)))
     other.pruned_by_ = ", then ".join([*([model.pruned_by_] if hasattr(model, "pruned_by_") else []), lasting(rule)])
-    if isinstance(model, BaseForest):
-        other._grown_by = {**getattr(model, "_grown_by", {}), "pruning": PRUNED}
     return other
 
 

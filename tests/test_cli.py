@@ -389,6 +389,7 @@ TABLE = ("width,height,kind", "1,2,a", "2,3,b", "3,,a", "4,5,b")
         (TABLE, "prune model --strict=true", "; write `--rule reduced-error:strict=true`"),
         (TABLE, "prune model", "the following arguments are required: --rule; see `gputree prune --help`"),
         (TABLE, "predict model t.csv --sep ,", "unrecognized arguments: --sep ,; see `gputree predict --help`"),
+        (TABLE, "predict model t.csv --op x", "unrecognized arguments: --op x; see `gputree predict --help`"),
         (TABLE, "fit t.csv --target kind width", "unrecognized arguments: width; see `gputree fit --help`"),
         (TABLE, "fit t.csv --target kind --zzz", "unrecognized arguments: --zzz; see `gputree fit --help`"),
         (TABLE, "fit t.csv --target kind --max-depth 0", "'max_depth' parameter of cart must be an"),

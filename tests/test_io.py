@@ -131,7 +131,10 @@ def test_a_loaded_forest_goes_on_where_the_saved_one_stopped(name: str, tmp_path
     at_once = clone(model).fit(X, y, weight).fingerprint()
     model.set_params(n_estimators=20, warm_start=False).fit(X, y, weight)
     save(model, tmp_path / "model")
-    for again in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+    earlier = copy.copy(model)
+    earlier._grown_by = "one text in files of earlier versions"
+    save(earlier, tmp_path / "earlier")
+    for again in (load(tmp_path / "model"), load(tmp_path / "earlier"), pickle.loads(pickle.dumps(model))):
         again.set_params(n_estimators=24, warm_start=True)
         assert again.fit(X, y, weight).fingerprint() == at_once
 

@@ -78,7 +78,7 @@ class Names:
         if len(shares) > 0:
             n = len(self.labels or ())
             numbers = len(shares) == n and all(is_number(share) and share >= 0.0 for share in shares)
-            if not numbers or not abs(math.fsum(shares) - 1.0) <= ROUNDING:
+            if not numbers or not abs(sum(map(float, shares)) - 1.0) <= ROUNDING:
                 raise ValueError(
                     f"shares {some(shares)} must be {n} numbers, one a class, of at least 0, and sum up to 1"
                 )

@@ -91,7 +91,7 @@ def remedy(value: Any) -> str:
     if hasattr(value, "columns"):  # frames
         return "give a NumPy array: .to_numpy()"
     if isinstance(value, pruning.Rule):
-        return "after the fit, set_params(pruning=None) takes it out of the model and leaves the trees as they are"
+        return "after the fit, set_params with None in its place takes it out of the model; the trees stay as they are"
     known = next((kind for kind in (bool, int, float, str, list, tuple, dict) if isinstance(value, kind)), None)
     if known is not None:
         limit = f" of at most {INTEGER_BITS} bits" if known is int else ""

@@ -147,6 +147,11 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
 
     def _check_same(self, before: dict[str, Any], ready: Prepared) -> None:
         """A warm start adds trees of the same table and parameters: what the old ones were made of must be there."""
+        if "pruned_by_" in before:
+            raise ValueError(
+                f"warm_start=True adds trees to those that {before['pruned_by_']} has left, and the new ones would not "
+                "be pruned: fit with warm_start=False, and prune all trees"
+            )
         target, now = ready.rows.target, self.__dict__
         names = changed_parameters(before, self._grows_by())
         rows = before["layout_"].count(before["forest_"].stats[:1].T)[0]  # of positive weight, where all trees have all

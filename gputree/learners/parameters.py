@@ -101,8 +101,10 @@ def with_parameters_of_rules(model: Any, given: dict[str, Any]) -> dict[str, Any
         if strange:
             if rule is None:
                 raise ValueError(f"{name}__{strange[0]} is a parameter of a rule, and {name}=None: give {name}= a rule")
-            names = f"has {', '.join(known)}" if known else "has no parameters that can be set"
-            raise ValueError(f"{name}__{strange[0]} is no parameter of {name}: {type(rule).__name__} {names}")
+            names = (
+                f"{type(rule).__name__} has {', '.join(known)}" if known else f"{name}={brief(rule)} has none to set"
+            )
+            raise ValueError(f"{name}__{strange[0]} is no parameter of {name}: {names}")
         left[name] = replace(rule, **own)
     return left
 

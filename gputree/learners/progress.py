@@ -15,7 +15,8 @@ class FitInfo:
     """What a fit did: where it ran, how much it visited, and how long it took.
 
     ``levels`` is the depth of the tree plus one, ``rows_visited`` the rows added to tables over all levels,
-    ``cells_scored`` the table cells searched, ``seconds`` the wall time of the whole fit, ``peak_table_bytes`` the
+    ``cells_scored`` the cells of tables searched (both without nodes that a backend grows to their end, as the compiled
+    one does with all but large ones), ``seconds`` the wall time of the whole fit, ``peak_table_bytes`` the
     largest table at one time, in bytes, and ``table_bytes`` its limit. ``note`` tells why ``device="auto"`` passed
     over a faster backend that is installed, else it is empty.
     """

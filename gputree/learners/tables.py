@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date, time, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -21,6 +22,7 @@ from gputree.core.schema import MAX_CODES, Feature, Kind, Schema
 from gputree.learners.frames import Frame, Series, cells, columns_of, is_gone, missing_cells
 
 UNKNOWN = -1.0
+DATES = "turn dates into numbers (days since one of them, or year, month and weekday)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +117,7 @@ def read_feature(column: Series, name: str, i: int, how: Reading) -> Feature:
     if not isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String | nw.Object):
         raise TypeError(
             f"column {name!r} has type {type_of(column)}, which gputree does not read: columns may be numbers, "
-            "strings, booleans, categories or enums; turn dates into numbers (days since one of them, or year, month "
-            "and weekday), or leave the column out"
+            f"strings, booleans, categories or enums; {DATES}, or leave the column out"
         )
     if isinstance(column.dtype, nw.Object | nw.String):
         known = known_cells(column)
@@ -213,9 +214,10 @@ def refuse_odd(known: list[Any], name: str) -> None:
     strange = {kind for kind in set(map(type, known)) if kind_of(kind) == "other objects"}
     if strange:
         odd = next(v for v in known if type(v) in strange)
+        remedy = DATES if isinstance(odd, date | time | timedelta) else "turn these into text, numbers or booleans"
         raise TypeError(
             f"column {name!r} holds values of type {type(odd).__name__} such as {str(odd)[:60]}; an argument must be a "
-            "string or a number: turn these values into text, numbers or booleans, or leave the column out"
+            f"string or a number: {remedy}, or leave the column out"
         )
 
 

@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator
 
 from gputree.core.checks import bare, brief
 
-PRUNED = "another rule, after the fit"  # what the trees of a pruned copy were pruned by
 ASIDE = (  # parameters that no tree depends on, and those whose meaning for the table is compared
     *("n_estimators", "n_jobs", "verbose", "warm_start", "device", "voting", "oob_score", "oob_tol", "unknown"),
     *("sparse_output", "contamination", "random_state", "bootstrap", "max_samples", "categorical_features"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import Any
@@ -127,9 +128,12 @@ class Selection:
     def __str__(self) -> str:
         first = self.best
         what = "wrong labels" if first.classes else "mean squared error"
+        if first.scores is not None:
+            what = f"mean score of the folds, and {what}"
         lines = [headline(f"{first.model}, {describe(first.cv, first.fold_rows.size)}, rule {self.rule!r}: {what}")]
         shown = self.shown()
-        rows = [candidate_line(self.params[i], self.estimates[i]) for i in shown]
+        times = Counter(settings(params) for params in self.params)
+        rows = [candidate_line(self.params[i], self.estimates[i], times) for i in shown]
         header = ("", *(() if first.scores is None else ("score",)), "error", "s.e.", "pooled", "training", "size")
         lines.append(text_table(header, rows, ["* " if i == self.index else "  " for i in shown]))
         if len(shown) < len(self.params):
@@ -144,11 +148,12 @@ class Selection:
         return list(range(len(self.params))) if len(self.params) <= SHOWN else sorted({*order.tolist(), self.index})
 
 
-def candidate_line(params: dict[str, Any], e: ErrorEstimate) -> tuple[str, ...]:
-    """The cells of one candidate."""
+def candidate_line(params: dict[str, Any], e: ErrorEstimate, times: Mapping[str, int]) -> tuple[str, ...]:
+    """The cells of one candidate; ``times`` tells which short texts stand for several."""
+    text = settings(params)
     score = () if e.scores is None else (float(e.scores.mean()),)
     figures = (*score, e.error, e.standard_error, e.pooled, e.train_error)
-    return settings(params), *map(number, figures), whole(e.size)
+    return text if times[text] < 2 else settings(params, 17), *map(number, figures), whole(e.size)
 
 
 def plain(value: Any) -> Any:

@@ -50,8 +50,9 @@ def whole(value: float | None) -> str:
     return "-" if value is None else f"{value:.5g}" if value != int(value) else str(int(value))
 
 
-def settings(params: dict[str, Any]) -> str:
+def settings(params: dict[str, Any], digits: int = 6) -> str:
     """Parameters as they would be given."""
     return ", ".join(
-        f"{name}={value if not isinstance(value, float) else float(f'{value:.6g}')!r}" for name, value in params.items()
+        f"{name}={value if not isinstance(value, float) else float(f'{value:.{digits}g}')!r}"
+        for name, value in params.items()
     )

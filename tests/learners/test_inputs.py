@@ -311,7 +311,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "complex": (lambda: np.array([[1j], [2]]), "Complex data not supported"),
     "dates": (lambda: np.array([["2020"], ["2021"]], "M8[D]"), "turn dates and durations into numbers"),
     "durations": (lambda: np.array([[1], [2]], "m8[s]"), "turn dates and durations into numbers"),
-    "bytes": (lambda: np.array([[b"a"], [b"b"]]), "turn these values into text"),
+    "bytes": (lambda: np.array([[b"a"], [b"b"]]), "turn these into text"),
     "ragged numbers": (lambda: [[1], [2, 3]], "inhomogeneous shape"),
     "ragged text": (lambda: [["a"], ["b", "c"]], "inhomogeneous shape"),
     "lists in cells": (lambda: [[[1, 2]], [[3, 4]]], "dim 3"),
@@ -349,7 +349,7 @@ ODD_OBJECTS: dict[str, Any] = {
 def test_odd_objects_in_an_array_are_refused_by_column(kind: str) -> None:
     """As in a frame, where the message names the column and the remedy."""
     X = np.array([[1, ODD_OBJECTS[kind]], [2, ODD_OBJECTS[kind]]], object)
-    with pytest.raises(TypeError, match=r"column 'feature_1' holds values of type .*turn these values into"):
+    with pytest.raises(TypeError, match=r"column 'feature_1' holds values of type .*turn (these|dates) into"):
         DecisionTreeClassifier().fit(X, [0, 1])
 
 

@@ -195,6 +195,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"default": Rule((), "r")}, "the default: outcome 'r'"),
     ({"default": Rule((Interval("x", 1.0),), "p")}, "the default has conditions"),
     ({"weight": -1.0}, "weight=-1.0 must be a number of at least 0"),
+    ({"shares": (1e308, 1e308)}, "must be 2 numbers"),
     ({"shares": (1.5, -0.5)}, "shares 1.5, -0.5 must be 2 numbers"),
     ({"classes": ("p", "p")}, "the classes have 'p' twice"),
     ({"classes": ("p", ["q"])}, "the classes hold ['q'] of type list; give text, numbers and booleans"),

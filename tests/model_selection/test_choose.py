@@ -76,7 +76,8 @@ def test_the_greatest_score_is_the_choice_of_a_grid_search(model: Any, scoring: 
     assert result.best_params == search.best_params_
     assert [e.error for e in result.estimates] == [e.error for e in select(model, X, y, over, cv=4).estimates]
     np.testing.assert_array_equal(result.to_frame("pandas")["score"], scores.mean(axis=1))
-    assert str(result).split("\n")[1].split()[:2] == ["score", "error"]
+    what, heads = str(result).split("mean score of the folds, and")
+    assert (what.split()[-2:], heads.split()[2:4]) == (["rule", "'best':"], ["score", "error"])
 
 
 def test_one_standard_error_of_scores_by_hand() -> None:
@@ -240,6 +241,10 @@ def test_candidates_of_many_parameters_are_told_in_full() -> None:
     cells = [line[:40].strip() for line in text.split("\n")[2:]]
     assert " ".join(cells).count("min_impurity_decrease=0.125, min_samples_leaf=") == 4
     assert all(f"max_depth={depth}" in text and f"min_samples_leaf={depth}" in text for depth in (1, 2))
+    near = select(DecisionTreeClassifier(), X, y, {"ccp_alpha": [0.01, 0.010000001, 0.02]}, cv=2)
+    assert [line[2:].split()[0] for line in str(near).split("\n")[2:]] == [
+        f"ccp_alpha={a}" for a in (0.01, 0.010000001, 0.02)
+    ]
 
 
 def test_other_errors() -> None:
