@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid
 
-from gputree.core.checks import bare, brief
+from gputree.core.checks import bare, brief, lasting
 from gputree.learners.refits import answers
 from gputree.model_selection.estimate import Case, ErrorEstimate
 from gputree.model_selection.show import frame_of, headline, number, settings, text_table, whole
@@ -67,7 +67,7 @@ class Selection:
         How wrong each is.
     index : int
         Number of the one that was chosen.
-    rule : {"best", "1se"}
+    rule : {"best", "1se"} or ByScore
         By what.
     model : estimator
         A model of these parameters, fitted on all rows but those kept for the end (``best_estimator_`` of
@@ -91,7 +91,7 @@ class Selection:
     params: tuple[dict[str, Any], ...]
     estimates: tuple[ErrorEstimate, ...]
     index: int
-    rule: str
+    rule: str | ByScore
     model: Any
     test_error: float | None = None
 
@@ -130,7 +130,9 @@ class Selection:
         what = "wrong labels" if first.classes else "mean squared error"
         if first.scores is not None:
             what = f"mean score of the folds, and {what}"
-        lines = [headline(f"{first.model}, {describe(first.cv, first.fold_rows.size)}, rule {self.rule!r}: {what}")]
+        lines = [
+            headline(f"{first.model}, {describe(first.cv, first.fold_rows.size)}, rule {lasting(self.rule)}: {what}")
+        ]
         shown = self.shown()
         times = Counter(settings(params) for params in self.params)
         rows = [candidate_line(self.params[i], self.estimates[i], times) for i in shown]
@@ -210,9 +212,9 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str | BySc
     >>> result.best_params
     {'max_depth': 2}
     """
-    scoring, rule = (rule.scoring, rule.rule) if isinstance(rule, ByScore) else (None, rule)
-    if rule not in RULES:
-        raise ValueError(f"rule={rule!r} must be one of {', '.join(map(repr, RULES))}")
+    scoring, which = (rule.scoring, rule.rule) if isinstance(rule, ByScore) else (None, rule)
+    if which not in RULES:
+        raise ValueError(f"rule={which!r} must be one of {', '.join(map(repr, RULES))}")
     case = Case.of(model, X, y, cv)
     scorer = scorer_of(model, scoring)
     rows = case.trains.named()
@@ -220,7 +222,7 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str | BySc
     models = [with_params(model, params) for params in candidates]
     estimates = tuple(case.estimates(models, scorer))
     check_scores(candidates, estimates, scoring)
-    index = chosen(estimates, rule)
+    index = chosen(estimates, which)
     fitted = case.fit(models[index]).model
     error = None
     if isinstance(case.splitter, Holdout) and case.splitter.kept_size > 0:
@@ -237,9 +239,11 @@ def scorer_of(model: Any, scoring: Any) -> Any:
 def check_scores(candidates: Sequence[Mapping[str, Any]], estimates: Sequence[ErrorEstimate], scoring: Any) -> None:
     """Refuse scores that are no numbers."""
     for params, e in zip(candidates, estimates, strict=True):
-        if e.scores is not None and np.isnan(e.scores).any():
+        scores = np.zeros(0) if e.scores is None else e.scores
+        odd = np.flatnonzero(~np.isfinite(scores))
+        if odd.size:
             raise ValueError(
-                f"scoring={brief(scoring)} gives fold {int(np.isnan(e.scores).argmax())} nan with {brief(params)}; "
+                f"scoring={brief(scoring)} gives fold {odd[0]} {scores[odd[0]]} with {brief(params)}; "
                 "take another, or fewer folds, so that each has all that it counts"
             )
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import _safe_indexing, indexable
 
-from gputree.core.checks import what_is
+from gputree.core.checks import is_number, shown, what_is
 from gputree.learners.refits import Refit, answers, fit_each, refit_each
 from gputree.model_selection.show import frame_of, headline, number, whole
 from gputree.model_selection.sizes import size_of
@@ -213,7 +213,10 @@ class Case:
 
         def judge(fold: int, refit: Refit) -> Judged:
             rows = self.trains.held[fold]
-            return self.losses(rows, refit.predict(rows)), scorer and float(scorer(refit.model, *self.take(rows)))
+            score = scorer and scorer(refit.model, *self.take(rows))
+            if scorer and not is_number(score):
+                raise TypeError(f"the scorer gave {shown(score)} for fold {fold}; give one that returns a number")
+            return self.losses(rows, refit.predict(rows)), scorer and float(score)
 
         judged = refit_each(models, self.X, self.y, self.trains, judge)
         found = zip(models, judged, self.fits(models), strict=True)

@@ -76,8 +76,9 @@ def test_the_greatest_score_is_the_choice_of_a_grid_search(model: Any, scoring: 
     assert result.best_params == search.best_params_
     assert [e.error for e in result.estimates] == [e.error for e in select(model, X, y, over, cv=4).estimates]
     np.testing.assert_array_equal(result.to_frame("pandas")["score"], scores.mean(axis=1))
-    what, heads = str(result).split("mean score of the folds, and")
-    assert (what.split()[-2:], heads.split()[2:4]) == (["rule", "'best':"], ["score", "error"])
+    said = " ".join(str(result).split())
+    assert f"rule ByScore(scoring={'<function' if callable(scoring) else repr(scoring)}" in said
+    assert "rule='best'): mean score of the folds, and wrong labels score error s.e." in said
 
 
 def test_one_standard_error_of_scores_by_hand() -> None:
@@ -95,6 +96,8 @@ def test_scores_that_cannot_be() -> None:
         ("acc", ValueError, "acc"),
         (["accuracy"], TypeError, r"scoring=\['accuracy'\] must be the name of a scorer"),
         (lambda *_: np.nan, ValueError, r"gives fold 0 nan with {'max_depth': 2}"),
+        (lambda *_: -np.inf, ValueError, r"gives fold 0 -inf with {'max_depth': 2}"),
+        (lambda *_: None, TypeError, "the scorer gave None .*for fold 0; give one that returns a number"),
     ):
         with pytest.raises(kind, match=text):
             select(DecisionTreeClassifier(), X, y, {"max_depth": [2]}, cv=3, rule=ByScore(scoring))
