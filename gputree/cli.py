@@ -79,6 +79,9 @@ class Parser(argparse.ArgumentParser):
         """Print what is wrong and where the help is; exit with code 2."""
         option = message.removeprefix("argument ").partition(":")[0]
         which = (self.get_default("learner_of") or {}).get(option, "")
+        told = next((action.help for action in self._actions if option in action.option_strings), None) or ""
+        if told.startswith("bool") and message.endswith("expected one argument"):
+            self.refuse(message, f"write `{option} true`")
         self.refuse(message, f"see `{self.prog}{which} --help`")
 
     def refuse(self, message: str, hint: str) -> NoReturn:

@@ -389,6 +389,11 @@ TABLE = ("width,height,kind", "1,2,a", "2,3,b", "3,,a", "4,5,b")
         (TABLE, "prune model --strict=true", "; write `--rule reduced-error:strict=true`"),
         (TABLE, "prune model", "the following arguments are required: --rule; see `gputree prune --help`"),
         (TABLE, "predict model t.csv --sep ,", "unrecognized arguments: --sep ,; see `gputree predict --help`"),
+        (
+            TABLE,
+            "fit t.csv --target kind --learner forest --oob-score",
+            "expected one argument; write `--oob-score true`",
+        ),
         (TABLE, "predict model t.csv --op x", "unrecognized arguments: --op x; see `gputree predict --help`"),
         (TABLE, "fit t.csv --target kind width", "unrecognized arguments: width; see `gputree fit --help`"),
         (TABLE, "fit t.csv --target kind --zzz", "unrecognized arguments: --zzz; see `gputree fit --help`"),
@@ -455,8 +460,13 @@ def test_binary_data_is_no_table(run: Run) -> None:
     ("rows", "argv", "message"),
     [
         (("width,other", "1,2"), "evaluate model t.csv", "t.csv has no column 'height'; its columns are width, other"),
-        (("width,height", "1,2"), "evaluate model t.csv", "there is no column in t.csv beside those that the model"),
-        (("width,height,a,b", "1,2,3,4"), "evaluate model t.csv", "there are 2 columns (a, b) in t.csv beside"),
+        (("width,height", "1,2"), "evaluate other t.csv", "there is no column in t.csv beside those that the model"),
+        (("width,height,a,b", "1,2,3,4"), "evaluate other t.csv", "there are 2 columns (a, b) in t.csv beside"),
+        (
+            ("width,height,a,b", "1,2,3,4"),
+            "evaluate model t.csv",
+            "no column 'kind', the target of the fit; name another",
+        ),
         (("width,height,a", "1,2,3"), "evaluate model t.csv --target width", "the model reads column 'width'"),
         (("width,kind", "1,a"), "evaluate model t.csv --target kind", "t.csv has no column 'height'"),
         (("width,hight", "1,2"), "predict model t.csv", "no column 'height'; did you mean 'hight'"),
@@ -470,6 +480,9 @@ def test_binary_data_is_no_table(run: Run) -> None:
 def test_a_table_that_does_not_fit_the_model(rows: tuple[str, ...], argv: str, message: str, run: Run) -> None:
     write("t.csv", *TABLE)
     run("fit", "t.csv", "--target", "kind", "-o", "model")
+    other = gputree.load("model")
+    del other._target_name  # as of a fit in Python
+    gputree.save(other, "other")
     write("t.csv", *rows)
     assert message in run.fails(*argv.split())
 
@@ -480,6 +493,9 @@ def test_a_model_knows_its_target_by_name(learner: str, run: Run) -> None:
     write("t.csv", "id,width,kind", *(f"{i},{i},{'ab'[i // 8]}" for i in range(16)))
     run("fit", "t.csv", "--target", "kind", "--exclude", "id", "--learner", learner, "-o", "model")
     assert value(run("evaluate", "model", "t.csv"), "table") == "16 rows, target kind"
+    write("t.csv", "id,width", "1,1", "2,2")
+    assert "t.csv has no column 'kind', the target of the fit; name" in run.fails("evaluate", "model", "t.csv")
+    write("t.csv", "id,width,kind", "1,1,a", "2,2,b")
     grown = report.grown(gputree.load("model")).fit(pd.DataFrame({"width": [1, 2]}), ["a", "b"])
     assert not hasattr(grown, "_target_name")
     gputree.save(grown, "other")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Real
@@ -68,7 +69,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
     rules_ : RuleSet
         The rules. The confidence of a rule is 1 less the upper limit of its error, which C4.5rules prints.
     tree_ : estimator
-        The fitted tree.
+        The fitted tree; its ``fit_info_`` has the seconds of the whole fit.
     classes_ : array (n_classes,)
         Labels, as they were given.
     n_classes_, n_outputs_, n_features_in_ : int
@@ -142,6 +143,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
         ValueError, TypeError
             If a parameter, X or y cannot be used; the message says what to do.
         """
+        begin = time.perf_counter()
         self._validate_params()
         if self.tree is not None:
             given_tree(self.tree)
@@ -164,6 +166,7 @@ class C45Rules(ClassifierMixin, BaseEstimator):
             tuple((every / cases.n).tolist()),
             self.conflict,
         )
+        self.tree_.fit_info_ = replace(self.tree_.fit_info_, seconds=time.perf_counter() - begin)  # of the whole fit
         return self
 
     def _take_over(self, tree: Any) -> None:

@@ -159,7 +159,8 @@ def judge(y: NDArray[Any]) -> tuple[NDArray[Any], bool, str]:
         return y, True, f"text, {count(len(set(y.tolist())), 'class')}"
     distinct = np.unique(y).size
     if whole(y.astype(np.float64)):
-        return y.astype(np.int64), distinct <= FEW, f"whole numbers, {distinct:,} distinct"
+        few = distinct <= FEW
+        return y.astype(np.int64), few, f"whole numbers, {distinct:,} distinct{', taken as classes' if few else ''}"
     return y, False, f"numbers, {distinct:,} distinct"
 
 

@@ -66,8 +66,12 @@ def target_of(model: Any, path: str, known: Sequence[str]) -> str:
     names = column_names(path)
     for name in known:
         require_column(name, names, path)
-    target = getattr(grown(model), "_target_name", None)
-    return target if target in names else other_column(path, names, known)
+    target: str | None = getattr(grown(model), "_target_name", None)
+    if target is None:
+        return other_column(path, names, known)
+    if target not in names:
+        raise InputError(f"{path} has no column {target!r}, the target of the fit; name another with --target")
+    return target
 
 
 def show_rows(rows: Rows) -> None:
