@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,6 +38,7 @@ from gputree.learners.held_out import of_a_bag
 from gputree.learners.out_of_bag import CHECK, OutOfBag
 from gputree.learners.parameters import TREE_CONSTRAINTS
 from gputree.learners.progress import reporter
+from gputree.learners.rows_of_fit import as_fitted, read_cases
 from gputree.learners.warm_start import changed_parameters, remember
 
 POSITIONS = 1 << 22  # rows in the bags of the trees that are grown together
@@ -111,6 +113,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
             ready = self._prepare(X, y, sample_weight)
             if before is not None:
                 self._check_same(before, ready)
+                self._check_rows(X, y, sample_weight)
             remember(self, self._grows_by())
             self.seed_ = ready.seed
             ready = self._finish(ready, self._work(begin, None if before is None else before["forest_"]))
@@ -174,6 +177,18 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
                 f"warm_start=True adds trees of the same table and parameters, and the {' and the '.join(changed)} "
                 "changed: give those of the first fit, or fit with warm_start=False"
             )
+
+    def _check_rows(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
+        """A warm start adds trees of the same rows, which those that are there tell from others."""
+        if y is None or issparse(X):  # trees that learn no y; a dense table of the rows may be too large
+            return
+        try:
+            next(as_fitted(self, read_cases(self, X, y, sample_weight)))
+        except ValueError as error:
+            raise ValueError(
+                f"warm_start=True adds trees of the rows of the first fit, and these are others ({error}): give those "
+                "of the first fit, or fit with warm_start=False"
+            ) from error
 
     def _grows_by(self) -> dict[str, Any]:
         """The parameters that trees must have in common, and others."""

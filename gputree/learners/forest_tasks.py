@@ -192,7 +192,7 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         X : as in `predict`
         quantiles : array-like of float (n_quantiles,), in 0 .. 1
         X_train, y_train : the rows of the fit, one output
-            All of them, in any order; those of weight 0 may be left out.
+            All of them, in any order; those of weight 0 are left out, or have weight 0 here as well.
         sample_weight : array-like of float (n_train_rows,), optional
             Their weights in a leaf, all 1 by default.
 
@@ -204,8 +204,9 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         Raises
         ------
         ValueError, TypeError
-            If a quantile is outside 0 .. 1, the fit had several outputs, X, y or weights cannot be read, or leaves that
-            rows of the fit came to have none of these: not all rows of the fit are there.
+            If a quantile is outside 0 .. 1, the fit had several outputs, X, y or weights cannot be read, or the rows
+            are not those of the fit: there are more or fewer, a leaf that had some has none, or a mean outside of their
+            y.
 
         References
         ----------
@@ -220,15 +221,9 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
             raise ValueError(f"the fit had {self.n_outputs_} outputs, and quantiles are of one: fit one at a time")
         train = self._leaves(X_train)
         y = self._read_target(y_train, train.shape[0])[:, 0]
-        theirs = membership(train, self.forest_.n_nodes, None)
-        empty = (self.forest_.kind == Test.LEAF) & (self.layout_.count(self.forest_.stats.T) > 0)
-        empty[train] = False
-        if empty.any():
-            raise ValueError(
-                f"{empty.sum():,} leaves of the trees have none of the {train.shape[0]:,} rows of X_train, and had "
-                "some of the fit: give all rows of the fit as X_train and y_train"
-            )
         weight = checked_weight(sample_weight, y)
+        self._check_train(train, y, weight)
+        theirs = membership(train, self.forest_.n_nodes, None)
         if weight is not None:
             theirs.data *= np.repeat(weight / weight.max(), np.diff(theirs.indptr))
             theirs.eliminate_zeros()
@@ -238,6 +233,41 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         step = max(1, DENSE_CELLS // max(1, train.shape[0]))
         blocks = [mine[first : first + step] @ theirs.T for first in range(0, mine.shape[0], step)]
         return np.concatenate([weighted_quantiles(block, y, shares) for block in blocks])
+
+    def _check_train(self, leaves: NDArray[Any], y: NDArray[np.float64], weight: NDArray[np.float64] | None) -> None:
+        """Refuse rows of y (n,) in leaves (n, T) that are not those of the fit, as far as leaves tell in any order."""
+        remedy = "give all rows of the fit as X_train and y_train, without those of weight 0"
+        counts = self.layout_.count(self.forest_.stats.T)
+        there = np.ones(y.size, bool) if weight is None else weight > 0
+        known, weighted = self._rows_known()
+        if known not in (None, there.sum()) and (there.sum() == self.n_rows_ or not weighted):
+            raise ValueError(
+                f"X_train has {there.sum():,} rows of positive weight, and the fit had {known:,}: {remedy}"
+            )
+        low, high = np.full(counts.size, np.inf), np.full(counts.size, -np.inf)
+        for column in leaves[there].T:
+            np.minimum.at(low, column, y[there])
+            np.maximum.at(high, column, y[there])
+        had = (self.forest_.kind == Test.LEAF) & (counts > 0)
+        if (had & (low > high)).any():
+            raise ValueError(
+                f"{(had & (low > high)).sum():,} leaves of the trees have none of the {there.sum():,} rows of X_train, "
+                f"and had some of the fit: {remedy}"
+            )
+        value, slack = self.forest_.value[:, 0], 1e-9 * np.abs(y).max(initial=0.0)
+        odd = had & ((value < low - slack) | (value > high + slack))
+        if odd.any() and getattr(self, "monotonic_cst", None) is None:  # which bounds the means
+            raise ValueError(f"{odd.sum():,} leaves have a mean outside of y_train of their rows: {remedy}")
+
+    def _rows_known(self) -> tuple[int | None, bool]:
+        """Rows of positive weight of the fit, None where trees from elsewhere do not say; whether weights differ."""
+        if self.bagging_ is not None:
+            kept = self.bagging_.kept
+            return self.n_rows_ if kept is None else kept.size, self.bagging_.weight is not None
+        roots = self.forest_.stats[self.forest_.roots].T
+        rows = self.layout_.count(roots)
+        weighted = bool((self.layout_.weight(roots) * self.weight_unit_ != rows).any())
+        return (int(rows[0]) if (rows == rows[0]).all() else None), weighted
 
     def _truth(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """The numbers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -15,26 +15,32 @@ ASIDE = (  # parameters that no tree depends on, and those whose meaning for the
     *("sparse_output", "contamination", "random_state", "bootstrap", "max_samples", "categorical_features"),
     "categories",
 )
+TYPED = ("max_features", "min_samples_leaf", "min_samples_split", "stopping", "pruning", "estimator")  # numbers, shares
 
 
-def text_of(value: Any, alone: list[Any]) -> str:
+def text_of(value: Any, alone: list[Any], typed: bool = True) -> str:
     """A value as text, by its parts however long it is; what has no parts to compare joins ``alone``.
+
+    ``typed``: whether 1 and 1.0 mean different things, as of ``max_features``.
 
     Examples
     --------
-    >>> text_of({"a": [1, 2.5, None]}, [])
-    "{'a': [1, 2.5, None]}"
+    >>> text_of({"a": [1, 2.5, None]}, []), text_of(1.0, []), text_of(1.0, [], typed=False)
+    ("{'a': [1, 2.5, None]}", '1.0', '1')
     """
     value = bare(value)
+    if not typed and isinstance(value, float) and value.is_integer():
+        value = int(value)
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
     if isinstance(value, Mapping):
-        return f"{{{', '.join(sorted(f'{text_of(k, alone)}: {text_of(v, alone)}' for k, v in value.items()))}}}"
+        pairs = sorted(f"{text_of(k, alone, typed)}: {text_of(v, alone, typed)}" for k, v in value.items())
+        return f"{{{', '.join(pairs)}}}"
     if isinstance(value, list | tuple | range) or hasattr(value, "tolist"):
         parts: Iterable[Any] = value.tolist() if hasattr(value, "tolist") else value
-        return f"[{', '.join(text_of(part, alone) for part in parts)}]"
-    if is_dataclass(value) and not isinstance(value, type):
+        return f"[{', '.join(text_of(part, alone, typed) for part in parts)}]"
+    if "__dataclass_fields__" in vars(type(value)):  # of its own: a subclass may have more than fields
         return f"{name} {text_of({f.name: getattr(value, f.name) for f in fields(value)}, alone)}"
     if isinstance(value, BaseEstimator):
         return f"{name} {text_of(parameters_of_trees(value.get_params(deep=False)), alone)}"
@@ -44,13 +50,17 @@ def text_of(value: Any, alone: list[Any]) -> str:
 
 def parameters_of_trees(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the parameters of an estimator that its trees depend on."""
-    return {name: value for name, value in given.items() if name not in ASIDE}
+    found = {name: value for name, value in given.items() if name not in ASIDE}
+    if found.get("criterion") == "log_loss":
+        found["criterion"] = "entropy"  # which is its other name
+    return found
 
 
 def described(given: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, list[Any]]]:
     """The parameters that trees depend on as texts, and the objects in them that only identity tells from others."""
-    alone: dict[str, list[Any]] = {name: [] for name in parameters_of_trees(given)}
-    return {name: text_of(given[name], objects) for name, objects in alone.items()}, alone
+    own = parameters_of_trees(given)
+    alone: dict[str, list[Any]] = {name: [] for name in own}
+    return {name: text_of(own[name], objects, name in TYPED) for name, objects in alone.items()}, alone
 
 
 def remember(model: Any, given: Mapping[str, Any]) -> None:

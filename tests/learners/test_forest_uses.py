@@ -151,6 +151,19 @@ def test_weights_of_quantiles() -> None:
     np.testing.assert_array_equal(found, model.predict_quantiles(X, X_train=X[rows], y_train=y[rows]))
 
 
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_rows_of_weight_0_have_no_part_in_quantiles(bootstrap: bool) -> None:
+    """They are left out, or have weight 0; without weights they would count as rows."""
+    X, y = load_diabetes(return_X_y=True)
+    weight = (y < 150).astype(float)
+    model = gputree.RandomForestRegressor(5, bootstrap=bootstrap, min_samples_leaf=5).fit(X, y, weight)
+    found = model.predict_quantiles(X, X_train=X[weight > 0], y_train=y[weight > 0])
+    np.testing.assert_array_equal(found, model.predict_quantiles(X, X_train=X, y_train=y, sample_weight=weight))
+    assert found.max() < 150
+    with pytest.raises(ValueError, match=r"X_train has 442 rows of positive weight, and the fit had \d+: give all"):
+        model.predict_quantiles(X, X_train=X, y_train=y)
+
+
 @pytest.mark.parametrize("name", ["unbiased_importances", "permutation_importances"])
 def test_rows_of_weight_0_have_no_part_in_importances(name: str) -> None:
     X, y = load_diabetes(return_X_y=True)
@@ -184,8 +197,15 @@ def test_quantiles_that_cannot_be() -> None:
         model.predict_quantiles(X, "a", X_train=X, y_train=y)
     with pytest.raises(ValueError, match=r"quantiles=\[5\] must lie in 0 \.\. 1"):
         model.predict_quantiles(X, [5], X_train=X, y_train=y)
-    with pytest.raises(ValueError, match=r"leaves of the trees have none of the 400 rows .*give all rows of the fit"):
-        model.predict_quantiles(X, X_train=X[:400], y_train=y[:400])
+    twice = np.tile(X, (2, 1)), np.r_[y, y + 1000.0]
+    for train, text in (
+        ((X[:400], y[:400]), r"X_train has 400 rows of positive weight, and the fit had 442: give all rows of the fit"),
+        (twice, "X_train has 884 rows"),
+        ((np.tile(X[:221], (2, 1)), y), r"leaves of the trees have none of the 442 rows .*give all rows of the fit"),
+        ((X, y + 1000.0), "leaves have a mean outside of y_train"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            model.predict_quantiles(X, X_train=train[0], y_train=train[1])
     several = gputree.RandomForestRegressor(3).fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="the fit had 2 outputs"):
         several.predict_quantiles(X, [0.5], X_train=X, y_train=y)

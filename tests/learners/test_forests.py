@@ -264,6 +264,45 @@ def test_a_warm_start_takes_the_same_object_where_there_are_no_values_to_compare
         again.set_params(pruning=rules[0]).fit(X, y)
 
 
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_a_warm_start_on_other_rows_is_refused(bootstrap: bool) -> None:
+    """As the trees that are there tell them, be there as many: other labels, numbers, or an order that bags number."""
+    X, y = load_iris(return_X_y=True)
+    for cls, own, others in (
+        (gputree.RandomForestClassifier, y, [(X, np.roll(y, 20)), (X[::-1] * 2, y)] + [(X[::-1], y[::-1])] * bootstrap),
+        (gputree.RandomForestRegressor, X[:, 0], [(X, 9 - X[:, 0]), (X, X[:, 0] + 1e-6)]),
+    ):
+        model = cls(3, bootstrap=bootstrap, warm_start=True).fit(X, own)
+        before = model.fingerprint()
+        for rows in others:
+            with pytest.raises(ValueError, match=r"warm_start=True adds trees of the rows of the first fit, and these"):
+                model.set_params(n_estimators=4).fit(*rows)
+            assert model.fingerprint() == before
+        assert len(model.fit(X, own)) == 4
+
+
+def test_a_warm_start_takes_equal_parameters_however_written() -> None:
+    """1 and 1.0 are one number, but where the one counts and the other is a share; a subclass may hold more."""
+    X, y = load_iris(return_X_y=True)
+    given = {"class_weight": {0: 1, 1: 2, 2: 1}, "criterion": "entropy", "ccp_alpha": 0, "max_features": 1}
+    same = {"class_weight": {0: 1.0, 1: 2.0, 2: 1.0}, "criterion": "log_loss", "ccp_alpha": 0.0}
+    model = gputree.RandomForestClassifier(2, warm_start=True, **given).fit(X, y)
+    assert len(model.set_params(n_estimators=3, **same).fit(X, y)) == 3
+    with pytest.raises(ValueError, match="the parameter max_features changed"):
+        model.set_params(n_estimators=4, max_features=1.0).fit(X, y)
+    model = gputree.RandomForestClassifier(2, warm_start=True, pruning=More(0.0)).fit(X, y)
+    with pytest.raises(ValueError, match="cannot be told to be that of the first fit"):
+        model.set_params(n_estimators=3, pruning=More(0.05)).fit(X, y)
+
+
+class More(gputree.pruning.CostComplexity):
+    """With something that is no field."""
+
+    def __init__(self, more: float) -> None:
+        super().__init__(0.0)
+        object.__setattr__(self, "more", more)
+
+
 def test_a_warm_start_counts_rows_of_positive_weight() -> None:
     """Where every tree has all rows, those of weight 0 are as if absent, and ``n_rows_`` may have counted others."""
     X, y = load_iris(return_X_y=True)
