@@ -240,7 +240,7 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         counts = self.layout_.count(self.forest_.stats.T)
         there = np.ones(y.size, bool) if weight is None else weight > 0
         known, weighted = self._rows_known()
-        if known not in (None, there.sum()) and (there.sum() == self.n_rows_ or not weighted):
+        if there.sum() != known and (there.sum() == self.n_rows_ or not weighted):
             raise ValueError(
                 f"X_train has {there.sum():,} rows of positive weight, and the fit had {known:,}: {remedy}"
             )
@@ -259,15 +259,14 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
         if odd.any() and getattr(self, "monotonic_cst", None) is None:  # which bounds the means
             raise ValueError(f"{odd.sum():,} leaves have a mean outside of y_train of their rows: {remedy}")
 
-    def _rows_known(self) -> tuple[int | None, bool]:
-        """Rows of positive weight of the fit, None where trees from elsewhere do not say; whether weights differ."""
+    def _rows_known(self) -> tuple[int, bool]:
+        """Rows of positive weight of the fit, and whether weights differ."""
         if self.bagging_ is not None:
             kept = self.bagging_.kept
             return self.n_rows_ if kept is None else kept.size, self.bagging_.weight is not None
-        roots = self.forest_.stats[self.forest_.roots].T
-        rows = self.layout_.count(roots)
-        weighted = bool((self.layout_.weight(roots) * self.weight_unit_ != rows).any())
-        return (int(rows[0]) if (rows == rows[0]).all() else None), weighted
+        root = self.forest_.stats[:1].T
+        rows = int(self.layout_.count(root)[0])
+        return rows, bool(self.layout_.weight(root)[0] * self.weight_unit_ != rows)
 
     def _truth(self, y: Any, n_rows: int) -> NDArray[np.float64]:
         """The numbers."""
