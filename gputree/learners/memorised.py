@@ -24,7 +24,7 @@ DATE = re.compile(
 )
 
 
-class MemorisedColumn(UserWarning):
+class MemorisedColumnWarning(UserWarning):
     """The warning of such a column."""
 
 
@@ -59,5 +59,5 @@ def warn_of_memorised(matrix: NDArray[Any], schema: Schema, listed: Collection[i
         warn(
             f"column {feature.name!r} is text whose values {odd}, which a tree learns by heart; {remedy}, or name it "
             "in categorical_features if it holds categories",
-            MemorisedColumn,
+            MemorisedColumnWarning,
         )
