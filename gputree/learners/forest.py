@@ -91,7 +91,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
         X : array-like or frame of shape (n_rows, n_features)
             As in `DecisionTreeClassifier.fit`.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-            Labels of any sortable type, or finite numbers.
+            Labels of any sortable type, or finite numbers whose sums and differences are floats.
         sample_weight : array-like of shape (n_rows,), optional
             Finite weights >= 0, not all 0. With ``bootstrap=True`` the probabilities of the draws, else the weights of
             the rows in every tree.
