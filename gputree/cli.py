@@ -94,12 +94,13 @@ class Parser(argparse.ArgumentParser):
         message = f"unrecognized arguments: {' '.join(rest)}"
         options = {option: action for action in self._actions for option in action.option_strings}
         if not rest[0].startswith("-"):
-            before = list(argv[: argv.index(rest[0])])
-            place = max((i for i, text in enumerate(before) if text.startswith("-")), default=0)
-            option, _, value = argv[place].partition("=")
-            if isinstance(options.get(option), argparse._AppendAction):
-                first, second, *_ = [*filter(None, [value]), *argv[place + 1 :]]
-                self.refuse(message, f"write `{option} {first} {option} {second}`")
+            read = list(argv[: len(argv) - argv[::-1].index(rest[0])])  # to the last of these words
+            place = max((i for i, text in enumerate(read) if text.startswith("-")), default=0)
+            option, _, value = read[place].partition("=")
+            first, *more = [*filter(None, [value]), *read[place + 1 :]]
+            more = [text for text in more if text != first and not os.path.exists(text)]  # but for the table
+            if more and isinstance(options.get(option), argparse._AppendAction):
+                self.refuse(message, f"write `{option} {first} {option} {more[0]}`")
             self.error(message)
         option, _, value = rest[0].partition("=")
         names = [name.strip("-") for name in options if name.startswith("--") and name != "--help"]

@@ -71,7 +71,6 @@ All tables, one by one, are in ``.docs/pruning.md``.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from itertools import repeat
 from typing import Any
@@ -80,6 +79,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from gputree.core.checks import lasting, shown, what_is
+from gputree.core.warned import warn
 from gputree.engine.pruning import (
     BottomUp,
     Cases,
@@ -189,11 +189,9 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
     check_rows(rule, X, y, sample_weight)
     cases = None if rule.needs is Needs.NO_ROWS else read_cases(model, X, y, sample_weight)
     if cases is not None and rule.needs is Needs.VALIDATION and are_of_the_fit(model, cases):
-        warnings.warn(
+        warn(
             f"{rule!r} needs {rule.needs.value}, and these are the rows of the fit, on which hardly a test does harm; "
             "keep some rows back from the fit, and give those",
-            UserWarning,
-            stacklevel=2,
         )
     other = with_forest(model, what_is_left(rule, fitted_of(model), told(rule, model, cases)))
     other.pruned_by_ = ", then ".join([*([model.pruned_by_] if hasattr(model, "pruned_by_") else []), lasting(rule)])

@@ -384,6 +384,10 @@ TABLE = ("width,height,kind", "1,2,a", "2,3,b", "3,,a", "4,5,b")
         (TABLE, "predict model t.csv -o a -o b", "argument -o/--output: this is given twice"),
         (TABLE, "fit t.csv --target kind --max-dept 3", "--max-dept 3; did you mean --max-depth?"),
         (TABLE, "fit t.csv --exclude width height --target kind", "height; write `--exclude width --exclude height`"),
+        (TABLE, "fit --exclude width height t.csv --target kind", "t.csv; write `--exclude width --exclude height`"),
+        (TABLE, "fit --exclude width t.csv height --target kind", "height; write `--exclude width --exclude height`"),
+        (TABLE, "fit --exclude width t.csv width --target kind", "unrecognized arguments: width; see `gputree fit --h"),
+        (TABLE, "fit t.csv --target kind --exclude=width width", "unrecognized arguments: width; see `gputree fit --h"),
         (TABLE, "fit t.csv --target kind --stopping=no-gain collapse", "`--stopping no-gain --stopping collapse`"),
         (TABLE, "fit t.csv --target kind --cf 0.1", "--cf 0.1; write `--pruning error-based:cf=0.1`"),
         (TABLE, "prune model --strict=true", "; write `--rule reduced-error:strict=true`"),
@@ -683,6 +687,9 @@ def wide_table(*names: str, n: int = 30) -> None:
         "name": lambda i: f"person {i}" if i != 3 else "",
         "month": lambda i: f"{['Jan', 'Feb', 'Mar'][i % 3]} {1 + i % 12} 2024" if i else "soon",
         "season": lambda i: f"2024-{i % 4:02d}-01",
+        "price": lambda i: f'"{i % 9},{i % 4}"' if i % 3 else i % 9,
+        "many": lambda i: f'"{1 + i % 5},{100 + i},000.5"',
+        "pair": lambda i: f'"{i % 2},{i % 3},{i % 2}"',
         "few": lambda i: f"kind {i % 20}",
         "code": lambda i: "x" if i % 3 == 0 else i % 3,
     }
@@ -706,6 +713,9 @@ def wide_table(*names: str, n: int = 30) -> None:
         ("often", "column 'often' is text, though 21 of its 29 known cells are numbers: the first that is none is '?'"),
         ("name", "column 'name' is text with 29 categories in 29 known cells, nearly all distinct; leave it out with"),
         ("month", "column 'month' is text with 13 categories that look like dates or times"),
+        ("price", "column 'price' is text whose cells look like numbers with commas, such as '1,1'; write a"),
+        ("many", "look like numbers with commas, such as '1,100,000.5'; write a decimal point (1.5) and no"),
+        ("pair", ""),
         ("season", ""),
         ("few", ""),
         ("code", ""),
@@ -719,6 +729,17 @@ def test_advice(name: str, message: str, run: Run) -> None:
     assert message in told
     run("fit", "t.csv", "--target", "y", "--exclude", name, "-o", "model")
     assert run.err == ""
+
+
+def test_advice_on_decimal_commas(run: Run) -> None:
+    """As they are written where semicolons part the cells, in features and the target."""
+    write("t.csv", "x;y", *(f"{i},{i % 10};{i % 3},5" for i in range(12)))
+    run("fit", "t.csv", "--target", "y", "-o", "model")
+    told = " ".join(run.err.split())
+    assert "column 'x' is text whose cells look like numbers with commas, such as '0,0'; write a decimal point" in told
+    assert (
+        "such as '0,5'; write a decimal point (1.5) and no thousands separator (1000), or name another --target" in told
+    )
 
 
 def test_advice_on_the_target(run: Run) -> None:

@@ -66,15 +66,18 @@ def row_number(row: int) -> str:
 
 
 def with_article(name: str) -> str:
-    """The name of a class with its article, by the sound of it: capitals at its beginning are spelt.
+    """The name of a class with its article, by the sound of it: capitals and "nd" at its beginning are spelt.
 
     Examples
     --------
     >>> [with_article(name) for name in ("IsolationForest", "C45Rules", "ID3Classifier", "MDLTreeClassifier", "str")]
     ['an IsolationForest', 'a C45Rules', 'an ID3Classifier', 'an MDLTreeClassifier', 'a str']
+    >>> with_article("ndarray"), with_article("OneHotEncoder")
+    ('an ndarray', 'a OneHotEncoder')
     """
     vowels = "AEFHILMNORSX" if name[:2].isupper() else "AEIOaeio"
-    return f"{'an' if name[:1] in tuple(vowels) else 'a'} {name}"
+    an = name.startswith("nd") or (name[:1] in tuple(vowels) and not name.startswith(("One", "one")))
+    return f"{'an' if an else 'a'} {name}"
 
 
 def what_is(value: Any) -> str:

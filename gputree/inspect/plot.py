@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gputree.core.forest import Forest
+from gputree.core.warned import warn
 from gputree.inspect.boxes import HIDDEN, Boxes, Look, check_depth
 from gputree.inspect.outline import Limits
 from gputree.inspect.sketch import LABEL, PAD, Sketch, make_sketch
@@ -189,14 +189,14 @@ class Paper:
     def warn_of(self, forest: Forest, sketch: Sketch, max_depth: int | None) -> None:
         """Say how many nodes have no room; those below ``max_depth`` are left out by wish."""
         deepest = forest.max_depth if max_depth is None else max_depth
-        left = sum(item.hidden for item in sketch.items if forest.depth[item.node] < deepest)
+        wanted = int(np.count_nonzero(forest.depth <= deepest))
+        left = wanted - sum(item.nodes for item in sketch.items)
         if left:
             fixed = self.sizes[0] == self.sizes[1]
             ways = "larger axes, a smaller fontsize" if not self.own else "" if fixed else "a fontsize"
-            warnings.warn(
-                f"{left:,} of {forest.n_nodes:,} nodes have no room and are left out, as dashed boxes say; give "
+            warn(
+                f"{left:,} of {wanted:,} nodes have no room and are left out, as dashed boxes say; give "
                 f"{ways + ' or ' if ways else ''}a max_depth, or write all by export_graphviz",
-                stacklevel=4,
             )
 
     def largest(self, sketch: Sketch) -> float:

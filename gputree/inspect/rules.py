@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +14,7 @@ from gputree.core.forest import Forest
 from gputree.core.rule_words import condition_text, conditions_text, word
 from gputree.core.rules import Rule
 from gputree.core.schema import Feature
+from gputree.core.warned import warn
 from gputree.inspect.words import require_tree, spread_rows
 from gputree.learners.rule_set import RuleSet, or_nan
 from gputree.table import FrameLibrary, _frame_library
@@ -80,12 +80,10 @@ def rules(model: Any) -> RuleSet:
     n_rows = int(model.layout_.count(forest.stats.T)[0])
     spread = spread_rows(model)
     if spread:
-        warnings.warn(
+        warn(
             "the tree sends rows down every branch where a value is missing or a category not listed, which no rule "
             f"says: such rows, at least {spread:,} of the {n_rows:,} of the fit, may meet no rule and then get the "
             "outcome of the root, not that of the tree",
-            UserWarning,
-            stacklevel=2,
         )
     facts = Facts(model)
     order = {name: i for i, name in enumerate(model.schema_.names)}

@@ -47,7 +47,7 @@ class BaseTree(Looks, StoppedGrower):
             (pandas, polars, pyarrow, anything with an Arrow stream) or an array of objects also strings, booleans and
             categories.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-            Labels of any sortable type, or finite numbers.
+            Labels of any sortable type, or finite numbers whose sums and differences are floats.
         sample_weight : array-like of shape (n_rows,), optional
             Finite weights >= 0, not all 0. A weight of 0 is absence, a weight of k is k copies.
 

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import column_or_1d
 
 from gputree.backends import any_missing
+from gputree.backends.protocol import Backend
 from gputree.core.checks import countable
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test
@@ -30,6 +31,7 @@ from gputree.core.splits import (
     Stop,
 )
 from gputree.core.target import refined
+from gputree.core.warned import warn
 from gputree.engine.pruning import Collapse, ErrorBased, ReducedError, Rule
 from gputree.engine.pruning.errors import check_j48
 from gputree.engine.recipe import Recipe
@@ -84,6 +86,9 @@ class C45Classifier(ClassifierTree):
 
     A row with a missing value counts in no test of that column, and the gain is scaled by the share of the others; it
     then goes to every branch, with a part of its weight: `forest_.missing` is 65535.
+
+    Numbers nearer than 1e-5 are not parted, as in C4.5 and J48: multiply a column of smaller steps. A numeric column
+    without a larger one gets no test, and the fit warns of it.
 
     Weights count as cases, in `min_weight` and in the cost of cuts: multiplying all of them by a factor may change the
     tree. Parts of weights are rounded to 2**-52 of the whole weight.
@@ -273,6 +278,18 @@ class C45Classifier(ClassifierTree):
             stop=Stop(self.max_depth, min_gain=-np.inf, above=constants.score_least, slack=int(slack)),
             gate=Gate(averaged if averaged.any() else ~averaged, constants.gain_slack),
         )
+
+    def _edges(self, backend: Backend, rows: Rows, schema: Schema) -> tuple[Cuts, ...]:
+        """Codes of the columns; those whose numbers are too near to be parted are named."""
+        cuts, gap = super()._edges(backend, rows, schema), CONSTANTS[self.constants].value_gap
+        for feature, cut in zip(schema.features, cuts, strict=True):
+            near = cut.kind == Kind.NUMERIC and not (cut.values[:-1] < cut.values[1:] - gap).any()
+            if near and cut.n_codes > 1:
+                warn(
+                    f"column {feature.name!r} has no neighbouring values further apart than {gap:g}, and C4.5 parts no "
+                    "nearer ones: it is not tested; multiply the column so that its steps are larger"
+                )
+        return cuts
 
     def _groups(self, case: float, schema: Schema) -> GroupRule:
         """How categories are grouped, with so many units of weight a case."""

@@ -6,7 +6,6 @@ May import everything below.
 from __future__ import annotations
 
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -26,6 +25,7 @@ from gputree.core.forest import Forest, joined
 from gputree.core.keys import root_keys
 from gputree.core.schema import Cuts, Schema
 from gputree.core.target import Layout, Target, counting_rows
+from gputree.core.warned import warn
 from gputree.engine.grow import Watch, grow
 from gputree.engine.recipe import Recipe
 from gputree.engine.sampling import FeatureDraws
@@ -93,7 +93,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
         X : array-like or frame of shape (n_rows, n_features)
             As in `DecisionTreeClassifier.fit`.
         y : array-like of shape (n_rows,) or (n_rows, n_outputs)
-            Labels of any sortable type, or finite numbers.
+            Labels of any sortable type, or finite numbers whose sums and differences are floats.
         sample_weight : array-like of shape (n_rows,), optional
             Finite weights >= 0, not all 0. With ``bootstrap=True`` the probabilities of the draws, else the weights of
             the rows in every tree.
@@ -256,7 +256,7 @@ class BaseForest(CallbackSupportMixin, ForestLooks, StoppedGrower):
         self._begin_reasons(old)
         have, parts = (0, []) if old is None else (int(old.roots.size), [old])
         if old is not None and have == self.n_estimators:
-            warnings.warn("Warm-start fitting without increasing n_estimators does not fit new trees.", stacklevel=5)
+            warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
         if old is not None and estimates is not None:
             estimates.add(old)
         enough = have == self.n_estimators or (estimates is not None and estimates.settled())

@@ -289,8 +289,10 @@ class ForestRegressor(FeatureLooks, RegressorTask, BaseForest):
 
     def _bag_target(self, labels: NDArray[Any], criterion: Criterion, draws: int) -> Target:
         """Sums of rows without weights."""
-        if self.criterion == "poisson":
-            self._check_counts(labels)
+        self._check_numbers(labels)
+        if self.oob_score or self.oob_tol is not None:
+            with np.errstate(over="ignore"):
+                self._check_reach(labels, np.ptp(labels, axis=0).max() ** 2 * labels.size)  # sum of squared errors
         return sum_target(labels, criterion, None, draws)
 
     def _keep_out_of_bag(self, mean: NDArray[np.float64], target: Target, bagging: Bagging) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
@@ -21,6 +20,7 @@ from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.keys import Stream, draw, root_keys
 from gputree.core.schema import EXACT_ROWS, Schema
+from gputree.core.warned import warn
 from gputree.engine.grow import Watch, grow
 from gputree.engine.recipe import Recipe
 from gputree.learners.forest import FOREST_CONSTRAINTS
@@ -202,10 +202,9 @@ class IsolationForest(OutlierMixin, RandomTrees):
         """
         super().fit(X, None, sample_weight)
         if isinstance(self.max_samples, Integral) and self.max_samples > self.max_samples_:
-            warnings.warn(
+            warn(
                 f"max_samples ({self.max_samples}) is greater than the total number of samples ({self.max_samples_}). "
                 "max_samples will be set to n_samples for estimation.",
-                stacklevel=2,
             )
         self.offset_ = -0.5  # the score of a row whose depth is that of an average search
         if not isinstance(self.contamination, str):

@@ -6,7 +6,6 @@ Such a column gets a test or a branch for nearly every row, which says nothing o
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Collection
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.core.schema import Schema
+from gputree.core.warned import warn
 
 MANY = 20  # categories that a column of text may have, however few rows there are
 NEARLY = 0.9  # share of known cells that categories may have, and of categories that are dates where the column is one
@@ -22,6 +22,10 @@ DATE = re.compile(
     r"\d{1,4}([-/._])\d{1,2}\1\d{1,4}([T ].*)?|\d{4}[-/._]\d{2}|\d{1,2}:\d{2}(:\d{2}.*)?"
     r"|\d{1,2}[- ][A-Za-z]{3,9}[- ,]+\d{2,4}([T ].*)?|[A-Za-z]{3,9}\.? \d{1,2},? \d{4}"  # 5 Jan 2024, January 5, 2024
 )
+
+
+class MemorisedColumnWarning(UserWarning):
+    """The warning of such a column."""
 
 
 def look_like_dates(texts: Collection[str]) -> bool:
@@ -52,8 +56,8 @@ def warn_of_memorised(matrix: NDArray[Any], schema: Schema, listed: Collection[i
             odd, remedy = "are nearly all distinct", "leave the column out"
         else:
             continue
-        warnings.warn(
+        warn(
             f"column {feature.name!r} is text whose values {odd}, which a tree learns by heart; {remedy}, or name it "
             "in categorical_features if it holds categories",
-            stacklevel=2,
+            MemorisedColumnWarning,
         )

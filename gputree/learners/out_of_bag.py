@@ -5,7 +5,6 @@ May import everything below.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,6 +17,7 @@ from gputree.backends.protocol import Backend
 from gputree.core.bags import Bags, Draws
 from gputree.core.forest import Forest, joined
 from gputree.core.routes import branch_shares
+from gputree.core.warned import warn
 from gputree.learners.grower import Rows
 
 LEAVES = 1 << 26  # leaf numbers of rows x trees held at once
@@ -92,10 +92,9 @@ class OutOfBag:
     def mean(self) -> NDArray[np.float64]:
         """Mean of the trees that have not seen a row, f8 (n, O), NaN where there is none."""
         if not self.count.all():
-            warnings.warn(
+            warn(
                 f"{int((self.count == 0).sum())} of {self.count.size} rows are in every bag and have no out-of-bag "
                 "estimate (NaN); more trees would give them one",
-                stacklevel=6,
             )
         with np.errstate(invalid="ignore"):
             mean: NDArray[np.float64] = self.total / np.where(self.count, self.count, np.nan)[:, None]

@@ -219,6 +219,22 @@ class RegressorTask(RegressorMixin):
         self._n_columns = numbers.shape[1]
         return numbers
 
+    def _check_numbers(self, y: NDArray[np.float64]) -> None:
+        """Differences, and sums over trees, are floats; Poisson targets are counts."""
+        with np.errstate(over="ignore"):
+            reach = max(np.ptp(y, axis=0).max(), np.abs(y).max() * float(getattr(self, "n_estimators", 1)))
+        self._check_reach(y, reach)
+        if self.criterion == "poisson":
+            self._check_counts(y)
+
+    def _check_reach(self, y: NDArray[np.float64], reach: float) -> None:
+        """What is made of y must not leave the range of floats."""
+        if not np.isfinite(reach):
+            raise ValueError(
+                f"y ranges from {float(y.min())!r} to {float(y.max())!r}, so that sums of it or of its squares leave "
+                "the range of floats: divide y by a power of ten"
+            )
+
     def _check_counts(self, y: NDArray[np.float64]) -> None:
         """Poisson targets are not negative and not all 0."""
         if (y < 0).any():
@@ -237,8 +253,7 @@ class RegressorTask(RegressorMixin):
 
     def _target(self, labels: NDArray[Any], criterion: Criterion, weight: NDArray[np.float64] | None) -> Target:
         """Fixed-point sums."""
-        if self.criterion == "poisson":
-            self._check_counts(labels)
+        self._check_numbers(labels)
         return sum_target(labels, criterion, weight)
 
     def _why_no_subsets(self) -> str:

@@ -6,6 +6,7 @@ import everything below.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,8 @@ from gputree.core.checks import row_number
 from gputree.inspect.words import shortened
 from gputree.learners.memorised import LEAST, MANY, NEARLY, look_like_dates, nearly_distinct
 from gputree.readers.cells import is_number
+
+COMMAS = re.compile(r"[-+]?(\d*|\d{1,3}([.'\s]\d{3})+),\d+([eE][-+]?\d+)?|[-+]?\d{1,3}(,\d{3})+(\.\d*)?")  # 1,5 1,000.5
 
 
 def advice(table: Mapping[str, NDArray[Any]], features: Sequence[str], target: str | None) -> Iterator[str]:
@@ -39,7 +42,14 @@ def about_text(name: str, cells: list[Any], remedy: str) -> Iterator[str]:
     n_known, n_numbers = (sum(times[cell] for cell in some) for some in (distinct, numbers))
     nearly = n_numbers >= NEARLY * n_known or (len(distinct) > MANY and len(numbers) >= NEARLY * len(distinct))
     what = f"column {name!r} is text"
-    if 0 < n_numbers < n_known and nearly:
+    commas = {cell for cell in distinct if COMMAS.fullmatch(cell)}
+    if commas and n_numbers + sum(times[cell] for cell in commas) >= NEARLY * n_known:
+        such = next(cell for cell in cells if cell in commas)
+        yield (
+            f"{what} whose cells look like numbers with commas, such as {such!r}; write a decimal point (1.5) and no "
+            f"thousands separator (1000), or {remedy}"
+        )
+    elif 0 < n_numbers < n_known and nearly:
         row = next(i for i, cell in enumerate(cells) if isinstance(cell, str) and cell not in numbers)
         share = f"{n_numbers:,} of its {n_known:,} known cells are numbers"
         yield (

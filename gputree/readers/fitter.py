@@ -14,6 +14,7 @@ from sklearn.base import is_outlier_detector
 from gputree.backends import choose
 from gputree.inspect.words import shortened
 from gputree.io import require_place
+from gputree.learners.memorised import MemorisedColumnWarning
 from gputree.readers.cells import InputError, is_missing
 from gputree.readers.learner import (
     FAMILIES,
@@ -131,7 +132,8 @@ def run_fit(args: argparse.Namespace) -> None:
     show_problem(problem, plan, model)
     weights = () if problem.weight is None else (problem.weight,)
     with warnings.catch_warnings():  # the advice above says it in the words of a table
-        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%|column .* is text whose")
+        warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+        warnings.simplefilter("ignore", MemorisedColumnWarning)
         model.fit(problem.X, problem.y, *weights)
     if plan.target:
         grown(model)._target_name = plan.target

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import gputree
 from gputree import export_text
+from gputree.pruning import ReducedError
 from tests.bugs.shared import (
     EIGHT,
     FLOATS,
@@ -257,6 +258,25 @@ def test_N17_huge_targets_are_split(scale: float, way: str) -> None:
     np.testing.assert_array_equal(model.predict(EIGHT), STEP * scale)
     assert model.feature_importances_.tolist() == [1]
     assert not np.isnan(model.tree_.impurity).any()
+
+
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [
+        (Regressor(), 8.9e307),
+        (gputree.RandomForestRegressor(4), 4.4e307),
+        (gputree.ExtraTreesRegressor(4), 4.4e307),
+        (gputree.BaggingTreeRegressor(n_estimators=4), 4.4e307),
+        (gputree.RandomForestRegressor(40, oob_score=True), 2e153),
+        (Regressor(pruning=ReducedError()), 8e153),
+    ],
+)
+def test_N17_targets_that_leave_the_range_of_floats_are_refused(model: Any, most: float) -> None:
+    """Differences, sums over trees and squared errors are floats; twice as much is refused."""
+    y = np.where(STEP, most, -most)
+    assert np.isfinite(model.fit(EIGHT, y).predict(EIGHT)).all()
+    with pytest.raises(ValueError, match="leave the range of floats: divide y by a power of ten"):
+        model.fit(EIGHT, 2 * y)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.float64, object])

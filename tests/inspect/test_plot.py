@@ -114,6 +114,16 @@ def test_nodes_without_room_are_a_warning(name: str, given: bool, remedy: str) -
     assert str(told[0].message).startswith(f"{hidden:,} of {sample(name).forest_.n_nodes:,} nodes")
 
 
+def test_nodes_below_max_depth_are_left_out_by_wish() -> None:
+    """Only those of no greater depth have no room."""
+    depth = sample("large").forest_.depth
+    with pytest.warns(UserWarning, match=" nodes have no room") as told:
+        drawn = plot_tree(sample("large"), max_depth=6, ax=plt.figure(figsize=(2, 2)).gca(), node_ids=True)
+    wanted, shown = int((depth <= 6).sum()), len(counted(drawn)[0])
+    assert str(told[0].message).startswith(f"{wanted - shown} of {wanted} nodes")
+    assert wanted < depth.size
+
+
 def test_small_text_shows_all_nodes_in_given_axes() -> None:
     drawn = plot_tree(sample("iris"), ax=plt.subplots()[1], node_ids=True)
     assert counted(drawn) == (set(range(17)), 0, 0)

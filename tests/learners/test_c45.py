@@ -222,8 +222,20 @@ def test_near_values_are_not_parted() -> None:
     """T11: values within 1e-5 of each other count as one."""
     x = np.repeat([1.0, 1.0 + 9e-6], 20)
     y = np.repeat([0, 1], 20)
-    assert C45Classifier().fit(x[:, None], y).get_n_leaves() == 1
+    with pytest.warns(UserWarning, match="no neighbouring values further apart"):
+        assert C45Classifier().fit(x[:, None], y).get_n_leaves() == 1
     assert C45Classifier().fit(2 * x[:, None], y).get_n_leaves() == 2
+
+
+@pytest.mark.parametrize("model", [C45Classifier(), BaggingTreeClassifier(C45Classifier(), 3)])
+def test_columns_of_small_steps_are_warned_of(model: Any) -> None:
+    """Once a fit, and not of a constant column or one with a larger step."""
+    X = np.outer(np.arange(12), [1e-6, 0.0, 1.0])
+    X[:, 2] = np.where(X[:, 2] > 3, 1.0, X[:, 0])
+    near = r"column 'feature_0' has no neighbouring values further apart than 1e-05"
+    with pytest.warns(UserWarning, match=near) as told:
+        model.fit(X, np.arange(12) > 6)
+    assert [one.filename for one in told] == [__file__]
 
 
 def test_a_weight_of_two_up_to_rounding() -> None:

@@ -520,8 +520,9 @@ def test_a_forest_is_a_sequence_of_trees() -> None:
 
 def test_rows_in_every_bag_are_named() -> None:
     X, y = load_iris(return_X_y=True)
-    with pytest.warns(UserWarning, match=r"\d+ of 150 rows are in every bag"):
+    with pytest.warns(UserWarning, match=r"\d+ of 150 rows are in every bag") as told:
         gputree.RandomForestClassifier(1, oob_score=True).fit(X, y)
+    assert told[0].filename == __file__
 
 
 def test_rows_of_weight_zero_are_in_no_bag() -> None:

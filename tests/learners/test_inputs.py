@@ -392,6 +392,7 @@ def test_text_that_a_tree_learns_by_heart_is_warned_of(kind: Any) -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         DecisionTreeClassifier().fit(X, y)
+    assert [one.filename for one in told] == [__file__] * 2
     own = ["date", "name"] if hasattr(X, "columns") else ["feature_1", "feature_2"]
     assert [str(one.message).split(" is text")[0] for one in told] == [f"column {column!r}" for column in own]
     assert "look like dates or times, which a tree learns by heart; turn them into numbers" in str(told[0].message)

@@ -325,10 +325,16 @@ class CostComplexity(Rule):
         return cost_complexity_path(tree.forest, tree.weight, np.inf, self.penalty, COSTS[self.cost](tree))
 
 
+@np.errstate(over="ignore")
 def row_errors(fitted: Fitted, cases: Cases) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What every node would cost as a leaf, f8 (N,): wrong classes or squared differences of the rows that come to it.
 
     Several outputs add up. The second array is the part of those rows that a test has no branch for.
+
+    Raises
+    ------
+    ValueError
+        If squared differences leave the range of floats.
     """
     forest = fitted.forest
     cost, kept = np.zeros((2, forest.n_nodes))
@@ -343,6 +349,11 @@ def row_errors(fitted: Fitted, cases: Cases) -> tuple[NDArray[np.float64], NDArr
                 loss = at.weight * (found != own if fitted.layout.counts else (found - own) ** 2).sum(axis=0)
                 np.add.at(cost, at.node, loss)
                 np.add.at(kept, at.node[ends], loss[ends])
+    if not np.isfinite(cost).all():
+        raise ValueError(
+            f"y holds sizes up to {float(np.abs(cases.y).max())!r}, whose squared errors leave the range of floats: "
+            "divide y by a power of ten, in the fit too"
+        )
     kept[forest.kind == Test.LEAF] = 0.0
     return cost, kept
 
