@@ -305,6 +305,30 @@ def test_all_trees_at_once_are_pruned_as_each_alone(rule: Rule) -> None:
         assert model.set_params(pruning=rule).fit(X, y).forest_.fingerprint() == alone.fingerprint()
 
 
+def alone(rule: Any, fitted: Any, cases: Any = None) -> Forest:
+    """The tree as it is, if it is given alone."""
+    assert fitted.forest.roots.size == 1
+    return fitted.forest  # type: ignore[no-any-return]
+
+
+class Mixin:
+    """No rule, and yet what a call does."""
+
+    __call__ = alone
+
+
+@pytest.mark.parametrize("rule", [Collapse, ChiSquare, CostComplexity])
+def test_a_call_of_a_user_is_given_one_tree_at_a_time(rule: type[Any]) -> None:
+    """Though the class below it takes all; not where it says that it does too, or has no call of its own."""
+    given = (0.1,) if rule is CostComplexity else ()
+    model = RandomForestClassifier(2, max_depth=2).fit(*noisy())
+    own = type("Own", (rule,), {"__call__": alone})
+    for kind in (own, type("Below", (own,), {}), type("Mixed", (Mixin, rule), {})):
+        assert prune(model, kind(*given)).fingerprint() == model.fingerprint()
+    assert not type("Named", (rule,), {}).tree_by_tree
+    assert not type("Says", (rule,), {"__call__": alone, "tree_by_tree": False}).tree_by_tree
+
+
 @pytest.mark.parametrize("model", [DecisionTreeRegressor(), RandomForestRegressor(3)], ids=["tree", "forest"])
 def test_a_rule_of_a_user_sees_the_rows_of_a_regression(model: Any) -> None:
     class Sized(Stump):
