@@ -290,13 +290,18 @@ def test_marks_may_be_a_list() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [Collapse(), ErrorBased(raising=False), ChiSquare(), CostComplexity(0.01, cost="error")]
+    "rule",
+    [Collapse(), ErrorBased(raising=False), ChiSquare(), CostComplexity(0.01, cost="error"), CostComplexity(0.03)],
 )
 def test_all_trees_at_once_are_pruned_as_each_alone(rule: Rule) -> None:
-    """After the fit and in it, also where trees weigh other sums."""
+    """After the fit and in it, and where trees have rows of other numbers, as those of no fit do."""
     X, y = noisy()
-    for own in ({}, {"class_weight": "balanced_subsample", "max_samples": 0.7}):
-        model: Any = RandomForestClassifier(5, min_samples_leaf=4, **own).fit(X, y)
+    own = [fitted_of(DecisionTreeClassifier(min_samples_leaf=4).fit(X[:n], y[:n])) for n in (60, 25, 40)]
+    together = rule(replace(own[0], forest=joined([tree.forest for tree in own])))
+    assert together.fingerprint() == joined([rule(tree) for tree in own]).fingerprint()
+    assert together.n_nodes < sum(tree.forest.n_nodes for tree in own)
+    for given in ({}, {"class_weight": "balanced_subsample", "max_samples": 0.7}):
+        model: Any = RandomForestClassifier(5, min_samples_leaf=4, **given).fit(X, y)
         fitted = fitted_of(model)
         alone = joined([rule(fitted.tree(t)) for t in range(5)])
         assert not rule.tree_by_tree
@@ -371,6 +376,14 @@ def test_y_of_a_regression_is_that_of_the_fit(model: Any, size: float) -> None:
     for other in (3 * y + 7 * size, -y, y + 1e-6 * size):
         with pytest.raises(ValueError, match="y of the rows has other means in the nodes than that of the fit"):
             prune(model, Asking(), X, other)
+
+
+@pytest.mark.parametrize("model", [DecisionTreeRegressor(max_depth=4), RandomForestRegressor(2)])
+def test_y_of_the_fit_far_from_nothing(model: Any) -> None:
+    """Numbers of a range that is small beside them, whose means are rounded."""
+    X, _ = noisy()
+    y = 1e9 * (1.0 + X[:, :2].sum(axis=1) * 2.0**-44)
+    assert prune(model.fit(X, y), Asking(), X, y).forest_.max_depth == 1
 
 
 @pytest.mark.parametrize("rule", [ReducedError(), ValidationSet()])
