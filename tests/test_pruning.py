@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 import gputree
 from gputree import (
+    C45Classifier,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     RandomForestClassifier,
@@ -395,6 +396,18 @@ def test_rows_of_the_fit_are_not_held_out(model: Any, rule: Rule) -> None:
         prune(model, rule, X, y)
     prune(model, rule, X[::2], y[::2])
     prune(model, rule, X[::2], y[::2], np.full(30, 1e308))
+
+
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, C45Classifier, DecisionTreeRegressor])
+def test_a_fit_that_kept_rows_back(kind: type[Any]) -> None:
+    """A rule that needs the rows of the fit says why all rows are not those."""
+    X, y = noisy()
+    model = kind(pruning=ReducedError()).fit(X, y)
+    with pytest.raises(ValueError, match=r"the rows .* Of the rows that fit was given, pruning=ReducedError\(.* keeps"):
+        prune(model, Asking(), X, y)
+    with pytest.raises(ValueError, match=r"or a rule that needs none$"):
+        prune(kind(pruning=None).fit(X, y), Asking(), X[1:], y[1:])
+    prune(kind(pruning=None).fit(X, y).set_params(pruning=ReducedError()), Asking(), X, y)
 
 
 def test_bags_are_of_as_many_rows_as_the_fit_had() -> None:
