@@ -201,8 +201,22 @@ def prune(model: Any, rule: Rule, X: Any = None, y: Any = None, sample_weight: A
 def told(rule: Rule, model: Any, cases: Cases | None) -> Iterator[Cases | None]:
     """What a rule is told of rows, tree by tree."""
     if cases is not None and rule.needs is Needs.FIT:
-        return as_fitted(model, cases)
+        return rows_of_trees(model, cases)
     return repeat(None if cases is None else of_size_one(cases))
+
+
+def rows_of_trees(model: Any, cases: Cases) -> Iterator[Cases]:
+    """The rows that the fit of every tree saw; says so where some of all rows were kept back from it."""
+    try:
+        yield from as_fitted(model, cases)
+    except ValueError as error:
+        pruner = model._pruner()
+        if pruner is None or pruner.needs is not Needs.VALIDATION:
+            raise
+        raise ValueError(
+            f"{error}. Of the rows that fit was given, pruning={pruner!r} keeps some back to prune by: fit with "
+            "pruning=None to prune by all of them"
+        ) from None
 
 
 def cost_complexity_path(model: Any, penalty: str = "leaves", cost: str = "impurity") -> Path:

@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 import gputree
 from gputree import (
+    C45Classifier,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
     RandomForestClassifier,
@@ -290,19 +291,48 @@ def test_marks_may_be_a_list() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [Collapse(), ErrorBased(raising=False), ChiSquare(), CostComplexity(0.01, cost="error")]
+    "rule",
+    [Collapse(), ErrorBased(raising=False), ChiSquare(), CostComplexity(0.01, cost="error"), CostComplexity(0.03)],
 )
 def test_all_trees_at_once_are_pruned_as_each_alone(rule: Rule) -> None:
-    """After the fit and in it, also where trees weigh other sums."""
+    """After the fit and in it, and where trees have rows of other numbers, as those of no fit do."""
     X, y = noisy()
-    for own in ({}, {"class_weight": "balanced_subsample", "max_samples": 0.7}):
-        model: Any = RandomForestClassifier(5, min_samples_leaf=4, **own).fit(X, y)
+    own = [fitted_of(DecisionTreeClassifier(min_samples_leaf=4).fit(X[:n], y[:n])) for n in (60, 25, 40)]
+    together = rule(replace(own[0], forest=joined([tree.forest for tree in own])))
+    assert together.fingerprint() == joined([rule(tree) for tree in own]).fingerprint()
+    assert together.n_nodes < sum(tree.forest.n_nodes for tree in own)
+    for given in ({}, {"class_weight": "balanced_subsample", "max_samples": 0.7}):
+        model: Any = RandomForestClassifier(5, min_samples_leaf=4, **given).fit(X, y)
         fitted = fitted_of(model)
         alone = joined([rule(fitted.tree(t)) for t in range(5)])
         assert not rule.tree_by_tree
         assert alone.n_nodes < model.forest_.n_nodes
         assert prune(model, rule).forest_.fingerprint() == alone.fingerprint()
         assert model.set_params(pruning=rule).fit(X, y).forest_.fingerprint() == alone.fingerprint()
+
+
+def alone(rule: Any, fitted: Any, cases: Any = None) -> Forest:
+    """The tree as it is, if it is given alone."""
+    assert fitted.forest.roots.size == 1
+    return fitted.forest  # type: ignore[no-any-return]
+
+
+class Mixin:
+    """No rule, and yet what a call does."""
+
+    __call__ = alone
+
+
+@pytest.mark.parametrize("rule", [Collapse, ChiSquare, CostComplexity])
+def test_a_call_of_a_user_is_given_one_tree_at_a_time(rule: type[Any]) -> None:
+    """Though the class below it takes all; not where it says that it does too, or has no call of its own."""
+    given = (0.1,) if rule is CostComplexity else ()
+    model = RandomForestClassifier(2, max_depth=2).fit(*noisy())
+    own = type("Own", (rule,), {"__call__": alone})
+    for kind in (own, type("Below", (own,), {}), type("Mixed", (Mixin, rule), {})):
+        assert prune(model, kind(*given)).fingerprint() == model.fingerprint()
+    assert not type("Named", (rule,), {}).tree_by_tree
+    assert not type("Says", (rule,), {"__call__": alone, "tree_by_tree": False}).tree_by_tree
 
 
 @pytest.mark.parametrize("model", [DecisionTreeRegressor(), RandomForestRegressor(3)], ids=["tree", "forest"])
@@ -349,6 +379,14 @@ def test_y_of_a_regression_is_that_of_the_fit(model: Any, size: float) -> None:
             prune(model, Asking(), X, other)
 
 
+@pytest.mark.parametrize("model", [DecisionTreeRegressor(max_depth=4), RandomForestRegressor(2)])
+def test_y_of_the_fit_far_from_nothing(model: Any) -> None:
+    """Numbers of a range that is small beside them, whose means are rounded."""
+    X, _ = noisy()
+    y = 1e9 * (1.0 + X[:, :2].sum(axis=1) * 2.0**-44)
+    assert prune(model.fit(X, y), Asking(), X, y).forest_.max_depth == 1
+
+
 @pytest.mark.parametrize("rule", [ReducedError(), ValidationSet()])
 @pytest.mark.parametrize("model", [DecisionTreeClassifier(), RandomForestClassifier(3), DecisionTreeRegressor()])
 def test_rows_of_the_fit_are_not_held_out(model: Any, rule: Rule) -> None:
@@ -358,6 +396,18 @@ def test_rows_of_the_fit_are_not_held_out(model: Any, rule: Rule) -> None:
         prune(model, rule, X, y)
     prune(model, rule, X[::2], y[::2])
     prune(model, rule, X[::2], y[::2], np.full(30, 1e308))
+
+
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, C45Classifier, DecisionTreeRegressor])
+def test_a_fit_that_kept_rows_back(kind: type[Any]) -> None:
+    """A rule that needs the rows of the fit says why all rows are not those."""
+    X, y = noisy()
+    model = kind(pruning=ReducedError()).fit(X, y)
+    with pytest.raises(ValueError, match=r"the rows .* Of the rows that fit was given, pruning=ReducedError\(.* keeps"):
+        prune(model, Asking(), X, y)
+    with pytest.raises(ValueError, match=r"or a rule that needs none$"):
+        prune(kind(pruning=None).fit(X, y), Asking(), X[1:], y[1:])
+    prune(kind(pruning=None).fit(X, y).set_params(pruning=ReducedError()), Asking(), X, y)
 
 
 def test_bags_are_of_as_many_rows_as_the_fit_had() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from gputree.backends.arrays import to_host
 from gputree.backends.protocol import Backend, Codes
 from gputree.core.bags import Bags
+from gputree.core.checks import brief
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest, Test
 from gputree.core.keys import child_keys, root_keys
@@ -79,7 +81,13 @@ def path_key(model: Any, node: int) -> int:
         path.append(int(node - forest.first_child[parent]))
         node = parent
     key = getattr(model, "_root_key", None)
-    key = root_keys(model._seed(), 0) if key is None else key  # older files have none
+    if key is None:  # of older files and converted trees; a stream would give another seed at each call
+        if not (model.random_state is None or isinstance(model.random_state, Integral)):
+            raise ValueError(
+                f"random thresholds cannot be drawn again: random_state={brief(model.random_state)} has moved on since "
+                "the fit, and the tree does not keep its seed; fit one with a whole number as random_state"
+            )
+        key = root_keys(model._seed(), 0)
     for branch in reversed(path):
         key = child_keys(key, branch)
     return int(key)

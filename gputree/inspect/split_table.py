@@ -100,7 +100,8 @@ def split_table_of(model: Any, X: Any, y: Any, node: int = 0, sample_weight: Arr
         If `model` is no tree of this library.
     ValueError
         If there is no such node, or no row in it; if y has several outputs; at nodes below the root, if the tree has
-        monotonic constraints.
+        monotonic constraints; if thresholds are random and the tree, converted or of an older file, does not know the
+        seed that its random_state gave.
 
     Examples
     --------

@@ -18,12 +18,13 @@ from gputree.core.criteria import Criterion
 from gputree.core.description import CODES, MessageParts, label_bits
 from gputree.core.forest import Forest, Test
 from gputree.core.schema import Cuts, Schema
-from gputree.engine.pruning import Cases, DescriptionLength, Fitted
+from gputree.engine.pruning import Cases, DescriptionLength
 from gputree.engine.pruning.lengths import CUTS, prune_by_length
 from gputree.engine.recipe import Recipe
 from gputree.learners.grower import Prepared, Rows
 from gputree.learners.held_out import cases_of
 from gputree.learners.parameters import TREE_CONSTRAINTS
+from gputree.learners.rows_of_fit import fitted_of
 from gputree.learners.stopped import numbers_left
 from gputree.learners.tasks import ClassifierTree
 
@@ -196,8 +197,7 @@ class MDLTreeClassifier(ClassifierTree):
                 "prune by a rule that only cuts"
             )
         forest = self.forest_
-        fitted = Fitted(forest, self.layout_, self.weight_unit_, self._meaning().criterion)
-        bits = self._rule().bits(fitted, self._tests, self.n_features_in_)
+        bits = self._rule().bits(fitted_of(self), self._tests, self.n_features_in_)
         rows = float(self.layout_.weight(forest.stats[0])) * self.weight_unit_
         return bits.total(forest.kind == Test.LEAF, label_bits(rows, self.layout_.sizes[0]))
 
@@ -239,7 +239,7 @@ class MDLTreeClassifier(ClassifierTree):
     def _shortened(self, forest: Forest, ready: Prepared) -> Forest:
         """Pruned from the tips up, where the message does not become longer."""
         target, rule = ready.rows.target, self._rule()
-        fitted = Fitted(forest, target.layout, target.weights.unit, ready.recipe.search.criterion)
+        fitted = self._fitted(forest, target)
         bits = rule.bits(fitted, self._tests, ready.rows.X.shape[1])
         return prune_by_length(forest, bits, rule.lengths(fitted.unit))
 

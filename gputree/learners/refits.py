@@ -21,6 +21,7 @@ from gputree.backends.protocol import Codes, DeviceError
 from gputree.core.bags import Listed
 from gputree.core.criteria import CRITERIA
 from gputree.core.forest import Forest
+from gputree.core.keys import root_keys
 from gputree.core.schema import Cuts, Kind
 from gputree.core.target import Target, counting_rows, on_the_scale_of
 from gputree.engine.grow import grow
@@ -167,7 +168,9 @@ class Joint:
             cuts = model._edges(backend, rows, model.schema_)
         except (ValueError, DeviceError):
             return None
-        return cls(model, labels, Prepared(backend, recipe, rows, model._seed()), cuts)
+        seed = model._seed()
+        model._root_key = int(root_keys(seed, 0))  # of every tree
+        return cls(model, labels, Prepared(backend, recipe, rows, seed), cuts)
 
     def same_categories(self) -> bool:
         """Whether categories that a subset lacks make no difference: unknown ones are no error, none are drawn."""

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid
 
-from gputree.core.checks import bare, brief, lasting
+from gputree.core.checks import bare, brief, lasting, one_of
 from gputree.learners.refits import answers
 from gputree.model_selection.estimate import Case, ErrorEstimate
 from gputree.model_selection.show import frame_of, headline, number, settings, text_table, whole
@@ -34,6 +34,11 @@ class ByScore:
     rule : {"best", "1se"}, default="best"
         As of `select`; the standard error is that of the mean over folds. Errors are measured all the same.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not as it must be.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -53,6 +58,7 @@ class ByScore:
                 f"scoring={brief(self.scoring)} must be the name of a scorer of scikit-learn, such as 'roc_auc', or a "
                 "function (model, X, y) -> float"
             )
+        one_of("rule", self.rule, RULES)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,8 +219,7 @@ def select(model: Any, X: Any, y: Any, over: Any, cv: Any = 10, rule: str | BySc
     {'max_depth': 2}
     """
     scoring, which = (rule.scoring, rule.rule) if isinstance(rule, ByScore) else (None, rule)
-    if which not in RULES:
-        raise ValueError(f"rule={which!r} must be one of {', '.join(map(repr, RULES))}")
+    one_of("rule", which, RULES)
     case = Case.of(model, X, y, cv)
     scorer = scorer_of(model, scoring)
     rows = case.trains.named()
@@ -285,12 +290,18 @@ def values_of(
     model: Any, case: Case, name: str, values: Any, known: Mapping[str, Any], tried: Collection[str] = ()
 ) -> Sequence[Any]:
     """The values of one parameter."""
-    whole = name.split("__")[0]  # set_params tells of the parts of rules, and of what is tried as a whole
-    if name not in known and not (is_dataclass(known.get(whole)) or (whole != name and whole in tried)):
+    steps = name.split("__")  # set_params tells of the parts of rules, and of what is tried as a whole
+    wholes = ["__".join(steps[:end]) for end in range(1, len(steps))]
+    if name not in known and not any(is_dataclass(known.get(whole)) or whole in tried for whole in wholes):
         raise ValueError(
             f"over names {name!r}, which {type(model).__name__} does not have; its parameters are {', '.join(known)}"
         )
-    if isinstance(values, str) and values == "path" and name == "ccp_alpha":
+    if isinstance(values, str) and values == "path" and steps[-1] == "ccp_alpha":
+        if len(steps) > 1:
+            raise ValueError(
+                f"over gives {name}='path', and the sequence is that of a tree alone, not of one within another model: "
+                "give numbers, or the tree as the model"
+            )
         return alphas_between(model, case)
     return listed(name, values)
 

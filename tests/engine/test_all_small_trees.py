@@ -16,6 +16,7 @@ from gputree.core.criteria import CRITERIA
 from gputree.core.description import code_length, risk_bound
 from gputree.core.forest import NO_NODE, Forest, Test
 from gputree.core.routes import Parts
+from gputree.core.schema import Kind
 from gputree.core.summary import describe_counts
 from gputree.core.target import class_target
 from gputree.engine.pruning import Cases, Fitted, RiskBound, WholeTree
@@ -89,8 +90,8 @@ def forest_of(shape: Shape, cells: Cells) -> Fitted:
         impurity=np.zeros(n),
         value=np.zeros((n, 2)),
     )
-    criterion = CRITERIA["gini"]
-    return Fitted(describe_counts(forest, layout, criterion), layout, 1.0, criterion)
+    criterion, numeric = CRITERIA["gini"], np.full(X.shape[1], Kind.NUMERIC, np.uint8)
+    return Fitted(describe_counts(forest, layout, criterion), layout, 1.0, criterion, numeric)
 
 
 def risk_of(forest: Forest, cells: Cells) -> float:

@@ -15,7 +15,7 @@ from gputree import C45Classifier, DecisionTreeClassifier, RandomForestClassifie
 from gputree.core.description import code_length, risk_bound
 from gputree.core.forest import SPREAD, STAY, Forest, Test
 from gputree.core.routes import branches_of
-from gputree.engine.pruning import BottomUp, Fitted, RiskBound, whole_trees
+from gputree.engine.pruning import BottomUp, RiskBound, whole_trees
 from gputree.engine.pruning.bounds import count_tests
 from gputree.inspect.check import check_forest
 from gputree.pruning import as_fitted, fitted_of, prune, read_cases
@@ -186,7 +186,7 @@ def test_nodes_decided_together(learner: str, block: int, monkeypatch: pytest.Mo
         def score(trees: Any, m: float = m) -> Any:
             return risk_bound(trees.error, code_length(trees.n_nodes, 58), m)
 
-        fitted = Fitted(model.forest_, model.layout_, model.weight_unit_, model._meaning().criterion)
+        fitted = fitted_of(model)
         (cases,) = as_fitted(model, read_cases(model, X, y, None))
         together = whole_trees.whole_trees(fitted, cases, lambda _: score, block)
         assert together.fingerprint() == one_by_one.forest_.fingerprint()

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier as SklearnTree
+from sklearn.tree import ExtraTreeClassifier as TheirExtraTree
 
 from gputree import (
     DecisionTreeClassifier,
@@ -23,6 +24,7 @@ from gputree import (
     ExtraTreeClassifier,
     ExtraTreeRegressor,
     ExtraTreesClassifier,
+    from_sklearn,
     load,
     save,
 )
@@ -38,6 +40,7 @@ from gputree.datasets import (
 )
 from gputree.impurity import entropy
 from gputree.inspect.split_table import SplitTable, split_table, split_table_of
+from gputree.model_selection import ByScore, select
 
 EXAMPLES: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "classroom.json").read_text())
 TABLES: dict[str, Callable[[], Table]] = {
@@ -414,6 +417,36 @@ def test_random_tests_are_drawn_again_from_a_state() -> None:
         counts = model.layout_.count(model.forest_.stats[children].T)
         assert [branch.rows for branch in row.branches] == counts.tolist()
     assert state.get_state()[2] == before
+
+
+def test_random_tests_of_a_tree_without_its_seed() -> None:
+    """A state has moved on since the fit, and is left alone; a number is as it was."""
+    X, y = mixed_table(3)[0][["number"]].fillna(0.0).to_numpy(), mixed_table(3)[1]
+    for state in (np.random.RandomState(0), 3):
+        model = from_sklearn(TheirExtraTree(random_state=state, max_depth=2).fit(X, y))
+        if state == 3:
+            assert split_table_of(model, X, y) == split_table_of(model, X, y)
+            continue
+        before = model.random_state.get_state()[2]
+        with pytest.raises(ValueError, match=r"cannot be drawn again: random_state=.* has moved on .*; fit one with"):
+            split_table_of(model, X, y)
+        assert model.random_state.get_state()[2] == before
+
+
+def test_random_tests_of_trees_that_grow_together() -> None:
+    """Each knows its seed."""
+    X, y, _ = mixed_table(3)
+    X = X[["number"]].fillna(0.0).to_numpy()
+    model = DecisionTreeClassifier(splitter="random", max_depth=2, random_state=np.random.RandomState(0))
+
+    def first_test_again(model: Any, X: Any, y: Any) -> float:
+        left = split_table_of(model, *seen[len(X)]).row().branches[0].rows
+        return float(left == model.layout_.count(model.forest_.stats[[1]].T)[0])
+
+    cuts = [(np.arange(90), np.arange(90, 120)), (np.arange(30, 120), np.arange(29))]
+    seen = {len(test): (X[train], y[train]) for train, test in cuts}
+    result = select(model, X, y, {"max_depth": [2]}, cv=cuts, rule=ByScore(first_test_again))
+    assert result.best.scores.tolist() == [1.0, 1.0]
 
 
 def test_the_table_of_every_tree_of_a_forest_is_its_own(tmp_path: Path) -> None:

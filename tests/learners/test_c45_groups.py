@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 import gputree.backends.groups
 from gputree import C45Classifier, C45Rules, export_text, load, plot_tree, save
 from gputree.core.forest import Test
-from gputree.engine.pruning import Fitted
 from gputree.engine.pruning.rules import ErrorBased
+from gputree.pruning import fitted_of
 from tests import c45
 from tests.backends.cards import emulate
 from tests.c45_pruning import pruned
@@ -102,7 +102,7 @@ def test_sizes_errors_and_estimates_of_release_8(name: str) -> None:
     assert possible_nodes(model) == run["size_pruned"]
     assert (model.predict(X) != y).sum() == run["errors_pruned"]
     leaves = model.forest_.kind == Test.LEAF
-    fitted = Fitted(model.forest_, model.layout_, model.weight_unit_, model._meaning().criterion)
+    fitted = fitted_of(model)
     share = ErrorBased(limit="c45").expected()(*fitted.errors())[leaves].sum() / len(y)
     assert 100 * share == pytest.approx(run["estimate"], abs=0.051)
 

@@ -18,7 +18,7 @@ from gputree.engine.pruning import Cases, Fitted
 from gputree.engine.pruning.raising import Raising
 from gputree.engine.pruning.rules import ErrorBased
 from gputree.learners.held_out import cases_of
-from gputree.pruning import Collapse, ReducedError, prune
+from gputree.pruning import Collapse, ReducedError, fitted_of, prune
 from tests import c45
 from tests.c45_pruning import pruned
 from tests.learners.test_c45 import TABLES, as_node, frame_of, j48_text, plain, random_table
@@ -50,7 +50,7 @@ def test_sizes_errors_and_estimates_of_release_8(name: str, run: dict[str, Any])
     assert model.forest_.n_nodes == run["size"]
     assert (model.predict(X) != y).sum() == run["errors"]
     leaves = model.forest_.kind == Test.LEAF
-    fitted = Fitted(model.forest_, model.layout_, model.weight_unit_, model._meaning().criterion)
+    fitted = fitted_of(model)
     share = ErrorBased(limit="c45").expected()(*fitted.errors())[leaves].sum() / len(y)
     assert 100 * share == pytest.approx(run["estimate"], abs=0.051)
 
@@ -66,7 +66,7 @@ def post_order(model: Any, node: int = 0) -> Iterator[int]:
 def training_cases(model: Any, X: Any, y: Any) -> tuple[Fitted, Cases]:
     """What the rules get in a fit of these rows."""
     ready = model._prepare(X, y, None)
-    return Fitted(model.forest_, model.layout_, model.weight_unit_, ready.recipe.search.criterion), cases_of(ready.rows)
+    return fitted_of(model), cases_of(ready.rows)
 
 
 @pytest.mark.parametrize(("name", "run"), [given for given in RELEASE_8 if given.values[1]["trace"]])

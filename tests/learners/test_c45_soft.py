@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from gputree import C45Classifier, C45Rules, export_graphviz, export_text, load, plot_tree, save
 from gputree.core.forest import SPREAD, Test
-from gputree.engine.pruning import Cases, Fitted
+from gputree.engine.pruning import Cases
 from gputree.engine.soften import soft_bounds
 from gputree.learners.held_out import cases_of
-from gputree.pruning import Collapse, prune
+from gputree.pruning import Collapse, fitted_of, prune
 from tests.backends.cards import emulate
 from tests.learners.test_c45 import frame_of, random_table
 
@@ -294,7 +294,7 @@ def test_rows_kept_back_do_not_move_the_bounds() -> None:
     X, y = frame_of("iris")
     model = C45Classifier(soft_thresholds=True, pruning="reduced_error").fit(X, y)
     ready = model._prepare(X, y, None)
-    fitted = Fitted(model.forest_, model.layout_, model.weight_unit_, ready.recipe.search.criterion)
+    fitted = fitted_of(model)
     cases: Cases = cases_of(ready.rows)
     np.testing.assert_array_equal(soft_bounds(fitted, cases).T, model.threshold_bounds_)
     assert (model.forest_.missing[model.forest_.n_children > 0] == SPREAD).all()

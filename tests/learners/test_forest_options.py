@@ -348,11 +348,12 @@ def test_the_plot_of_errors() -> None:
     plt = pytest.importorskip("matplotlib.pyplot")
     X, y = load_diabetes(return_X_y=True)
     model = gputree.RandomForestRegressor(20, max_depth=3, oob_score=True).fit(X, y)
-    figure, axes = plt.subplots(1, 2)
+    figure, axes = plt.subplots(1, 2, figsize=(12, 4))
     assert gputree.plot_oob_errors(model, axes[1]) is axes[1]
     (line,) = axes[1].lines
     np.testing.assert_array_equal(line.get_xdata(), np.arange(1, 21))
     np.testing.assert_array_equal(line.get_ydata(), model.oob_errors_)
+    assert all(tick.is_integer() for tick in axes[1].get_xticks())  # no half of a tree
     plt.close(figure)
     with pytest.raises(ValueError, match="has no oob_errors_; fit a forest with oob_score=True"):
         gputree.plot_oob_errors(gputree.DecisionTreeRegressor().fit(X, y))

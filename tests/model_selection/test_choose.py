@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier as TheirTree
 from gputree import DecisionTreeClassifier, DecisionTreeRegressor, ID3Classifier, RandomForestClassifier
 from gputree.model_selection import ByScore, ErrorEstimate, Holdout, OneStandardError, estimate_error, select
 from gputree.model_selection.choose import chosen
-from gputree.pruning import ErrorBased
+from gputree.pruning import CostComplexity, ErrorBased
 
 
 def made(wrong: int, size: int | None, of: int = 100) -> ErrorEstimate:
@@ -119,6 +119,27 @@ def test_parameters_of_rules_are_tried() -> None:
         select(model, X, y, {"max_depth__cf": limits}, cv=3)
     with pytest.raises(ValueError, match="ccp_alpha='path', which is that of one tree, and RandomForestClassifier has"):
         select(RandomForestClassifier(2), X, y, {"ccp_alpha": "path"}, cv=3)
+
+
+def test_parameters_of_rules_within_a_pipeline() -> None:
+    """As `GridSearchCV` takes them; the sequence is that of a tree alone."""
+    X, y = load_iris(return_X_y=True)
+    pipe = make_pipeline(StandardScaler(), DecisionTreeClassifier(pruning=CostComplexity(0.1)))
+    over = {"decisiontreeclassifier__pruning__alpha": [0.3, 0.01]}
+    result, search = select(pipe, X, y, over, cv=3), GridSearchCV(pipe, over, cv=3).fit(X, y)
+    errors = [e.error for e in result.estimates]
+    np.testing.assert_allclose(errors, 1 - search.cv_results_["mean_test_score"], rtol=1e-12)
+    assert errors[0] > errors[1]
+    for name in ("decisiontreeclassifier__max_depth__alpha", "tree__pruning__alpha"):
+        with pytest.raises(ValueError, match=f"over names '{name}', which Pipeline does not have"):
+            select(pipe, X, y, {name: [0.1]}, cv=3)
+    with pytest.raises(ValueError, match=r"decisiontreeclassifier__ccp_alpha='path', and .* that of a tree alone"):
+        select(pipe, X, y, {"decisiontreeclassifier__ccp_alpha": "path"}, cv=3)
+
+
+def test_a_score_with_a_rule_that_is_none() -> None:
+    with pytest.raises(ValueError, match="rule='x' must be one of 'best', '1se'"):
+        ByScore("f1", rule="x")
 
 
 def test_the_cost_complexity_sequence() -> None:

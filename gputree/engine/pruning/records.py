@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ class Fitted:
     layout: Layout
     unit: float
     criterion: Criterion
-    kinds: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    kinds: NDArray[np.uint8]
 
     @property
     def weight(self) -> NDArray[np.int64]:

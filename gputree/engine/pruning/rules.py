@@ -41,11 +41,18 @@ class Rule(ABC):
     """What a pruner is: a function from a fitted tree, a forest of one, to the tree that is left.
 
     Trees of a forest are pruned one by one, each as if it were alone, by the rows of its own bag. A rule without rows
-    that takes a forest of many trees, and does to each what it does to that alone, says so by ``tree_by_tree = False``.
+    that takes a forest of many trees, and does to each what it does to that alone, says so by ``tree_by_tree = False``
+    in the class that says what a call does: a subclass with a call of its own is given one tree at a time again.
     """
 
     __module__ = "gputree.pruning"  # where users find it
     __slots__ = ()
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        calls = next(base for base in cls.__mro__ if "__call__" in vars(base) or "tree_by_tree" in vars(base))
+        if "tree_by_tree" not in vars(calls):  # what is inherited is of another call
+            cls.tree_by_tree = Rule.tree_by_tree  # type: ignore[method-assign]
 
     @property
     def of_classes(self) -> bool:
