@@ -194,9 +194,10 @@ class Paper:
         if left:
             fixed = self.sizes[0] == self.sizes[1]
             ways = "larger axes, a smaller fontsize" if not self.own else "" if fixed else "a fontsize"
+            less = "a max_depth" if max_depth is None else "a smaller max_depth"
             warn(
                 f"{left:,} of {wanted:,} nodes have no room and are left out, as dashed boxes say; give "
-                f"{ways + ' or ' if ways else ''}a max_depth, or write all by export_graphviz",
+                f"{ways + ' or ' if ways else ''}{less}, or write all by export_graphviz",
             )
 
     def largest(self, sketch: Sketch) -> float:

@@ -121,6 +121,7 @@ def test_nodes_below_max_depth_are_left_out_by_wish() -> None:
         drawn = plot_tree(sample("large"), max_depth=6, ax=plt.figure(figsize=(2, 2)).gca(), node_ids=True)
     wanted, shown = int((depth <= 6).sum()), len(counted(drawn)[0])
     assert str(told[0].message).startswith(f"{wanted - shown} of {wanted} nodes")
+    assert "or a smaller max_depth" in str(told[0].message)
     assert wanted < depth.size
 
 
