@@ -79,4 +79,6 @@ struct GtDraw {
         const double t = low * (1.0 - u) + high * u;
         return t >= low && t < high ? t : low;
     }
+    // The branch of missing values, see scan.draw_sides.
+    __device__ __forceinline__ int side() const { return (int)gt_below(gt_draw(key, GT_SIDE, (gt_u64)feature), 2); }
 };

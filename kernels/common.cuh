@@ -12,7 +12,7 @@ enum { GT_MISSING = 0 };  // the code of a missing value in every feature
 enum {
     GT_CHILD = 0, GT_FEATURE = 1, GT_THRESHOLD = 2, GT_BAG = 3, GT_DIRECTION = 4, GT_CATEGORY = 5, GT_SHUFFLE = 6,
     GT_COLUMN = 7, GT_TARGET = 8, GT_HELD_OUT = 9, GT_RESAMPLE = 10, GT_FOLD = 11, GT_HOLDOUT = 12,
-    GT_PART = 13
+    GT_PART = 13, GT_SIDE = 14
 };
 
 typedef long long gt_i64;

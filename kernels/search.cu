@@ -58,9 +58,10 @@ static __device__ __forceinline__ int gt_drawn_cell(const GtCells& view, const i
     return at;
 }
 
-// The best cut of a warp's pair: score, gain and rank in every lane; rank -1: none. `only` >= 0: that cell alone.
+// The best cut of a warp's pair: score, gain and rank in every lane; rank -1: none. With a `side`, that of missing
+// values, only the cut behind cell `only` is one, and missing against known where it parts nothing; -1: any.
 static __device__ void gt_best_cut(const GtSlot& slot, const GtLimits& limits, const GtCells& view, int only,
-                                   bool random, gt_i64* carry, GtBest& best) {
+                                   int side, gt_i64* carry, GtBest& best) {
     const bool missing = view.code_at(0) == GT_MISSING && view.weight(0, slot.sizes[0]) > 0;
     const gt_i64 missing_weight = missing ? view.weight(0, slot.sizes[0]) : 0;
     const gt_i64 missing_rows = !missing || !GT_WEIGHTED ? missing_weight : view.get(slot.n_channels - 1, 0);
@@ -79,9 +80,11 @@ static __device__ void gt_best_cut(const GtSlot& slot, const GtLimits& limits, c
         GtCut cut;
         for (int d = 0; d < 2; ++d) {
             const gt_i64 w = weight + (d ? missing_weight : 0), c = count + (d ? missing_rows : 0);
-            const bool inner = weight < known && (!random || i == only);
+            const bool drawn = side < 0 || i == only, here = side < 0 || !missing || side == 1 - d;
+            const bool inner = weight < known && drawn && here;
+            const bool alone = limits.alone && missing && d == 0 && weight == known && drawn;
             cut.weight[d] = w;
-            cut.fine[d] = own > 0 && (inner || (limits.alone && d == 0 && weight == known)) && (missing || (d == 0 && inner));
+            cut.fine[d] = own > 0 && (alone || (inner && (missing || d == 0)));
             cut.fine[d] &= c >= limits.min_rows && rows - c >= limits.min_rows;
             cut.fine[d] &= w >= limits.min_weight && slot.weight - w >= limits.min_weight;
         }
@@ -150,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(128, 3)
         double drawn = 0.0;
         const int only = random ? gt_drawn_cell(view, sizes, draw, &drawn) : -1;
         GtBest found = {0.0, 0.0, 0.0, f, 0, 0, 0, 0, -1};
-        gt_best_cut(slot, limits, view, only, random, carry, found);
+        gt_best_cut(slot, limits, view, only, random ? draw.side() : -1, carry, found);
         if (found.rank < 0) continue;
         gt_describe(slot, view, scan, exact[f], values + offset[f], edges + offset[f], drawn, found);
         if (GT_LANE == 0) best[pair] = found;

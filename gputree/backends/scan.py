@@ -17,7 +17,7 @@ from gputree.backends.cells import Cells
 from gputree.backends.groups import scan_groups
 from gputree.backends.nodes import Found, Lookup, Nodes, Segments, blank, branch_gains, first_best, pair_gains
 from gputree.core.forest import Test
-from gputree.core.keys import Stream, draw, unit
+from gputree.core.keys import Stream, below, draw, unit
 from gputree.core.scores import grid
 from gputree.core.splits import NOT_MET, CutRule, Missing, Scan, Slots
 
@@ -57,7 +57,8 @@ def scan_segments(own: Segments, scan: Scan) -> Iterator[tuple[Found, Lookup | N
 class CutScan:
     """Cuts after known codes of each segment; what lies left of one is a running sum less the segment's base.
 
-    ``value`` f8 (M,), which ascends with the code, is what random thresholds ``drawn`` (S,) are compared with. With a
+    ``value`` f8 (M,), which ascends with the code, is what random thresholds ``drawn`` (S,) are compared with; missing
+    values then take a side that is drawn, too, and stand against known ones where the threshold parts none. With a
     ``rule`` the cut is the first of greatest gain, and pays for the others.
     """
 
@@ -89,17 +90,22 @@ class CutScan:
 
     def found(self) -> Iterator[Found]:
         """The three families in order: missing right, known against missing, missing left."""
-        cells = self.cells
+        cells, missing = self.cells, self.has_missing
         at = self.inner_cuts()
-        if not self.has_missing.any():
+        if not missing.any():
             yield self.best(at, self.before, 1)
             return
-        known = self.before + np.where(self.has_missing, cells.stats[:, cells.ptr[:-1]], 0)
-        yield self.best(at, known, 1)
+        known = self.before + np.where(missing, cells.stats[:, cells.ptr[:-1]], 0)
+        last = cells.ptr[1:] - 1
+        right, alone, left = np.ones_like(missing), missing & (cells.code[last] > 0), missing
+        if self.drawn is not None and self.value is not None:  # one test, too, with missing values
+            to_right = draw_sides(cells, self.slot, self.nodes.slots)
+            right, left = to_right | ~missing, missing & ~to_right
+            alone = alone & (self.value[last] <= self.drawn)
+        yield self.best(at[right[cells.seg[at]]], known, 1)
         if self.nodes.search.limits.missing_alone:
-            last = cells.ptr[1:] - 1
-            yield self.best(last[self.has_missing & (cells.code[last] > 0)], known, 1, np.inf)
-        yield self.best(at[self.has_missing[cells.seg[at]]], self.before, 0)
+            yield self.best(last[alone], known, 1, np.inf)
+        yield self.best(at[left[cells.seg[at]]], self.before, 0)
 
     def inner_cuts(self) -> NDArray[np.intp]:
         """Cells followed by another known cell of their segment; where thresholds are drawn, those next to them."""
@@ -223,6 +229,12 @@ def draw_thresholds(
         t = low * (1.0 - u) + high * u
         inside: NDArray[np.float64] = np.where((t >= low) & (t < high), t, low)
         return inside
+
+
+def draw_sides(cells: Cells, slot: NDArray[np.int64], slots: Slots) -> NDArray[np.bool_]:
+    """Whether missing values go right, for every segment."""
+    to_right: NDArray[np.bool_] = below(draw(slots.key[slot], Stream.SIDE, cells.feature.astype(np.uint64)), 2) == 1
+    return to_right
 
 
 def scan_branches(cells: Cells, slot: NDArray[np.int64], nodes: Nodes) -> tuple[Found, Lookup]:

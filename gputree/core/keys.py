@@ -36,6 +36,7 @@ class Stream(IntEnum):
     FOLD = 11
     HOLDOUT = 12
     PART = 13
+    SIDE = 14
 
 
 def _words(value: Integers) -> UInt64s:

@@ -27,7 +27,7 @@ class Scan(IntEnum):
     """What a generator enumerates."""
 
     CUTS = 0  # every cut between neighbouring codes of the node, missing on either side, missing against known
-    ONE_CUT = 1  # the same with a single cut drawn at random
+    ONE_CUT = 1  # one cut and one side for missing values, drawn; missing against known if the cut parts no values
     BRANCHES = 2  # one candidate: a branch for each category (declared, or met in the node), one for missing values
     SUBSETS = 3  # the cuts of CUTS between categories in order of their target means
     ONE_SUBSET = 4  # the cut of ONE_CUT between categories in an order drawn at random

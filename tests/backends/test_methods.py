@@ -431,24 +431,41 @@ def random_search(backend: Backend, case: Case, trees: int) -> tuple[Rows, Candi
 
 
 @pytest.mark.parametrize("name", ["gini", "squared_error"])
-def test_a_random_threshold_lies_inside_and_scores_the_better_side(backend: Backend, name: str) -> None:
+def test_a_random_threshold_lies_inside_and_missing_values_take_a_drawn_side(backend: Backend, name: str) -> None:
     case = table(40, y=numbers(40, 1) if name == "squared_error" else classes(40, 3), criterion=name)
     rows, found = random_search(backend, case, 30)
+    keys = rows.slots(rows.leaves).key
     for (k, f), score in np.ndenumerate(found.score):
         values, cells = case.values(f), rows.cells(k, f)
         if f in case.category or len(values) < 2:
             assert score == -np.inf
             continue
         low = found.low[k, f]
-        assert values[0] <= low < values[-1] or low == np.inf
-        if low == np.inf:
-            assert (found.cut[k, f], found.missing[k, f]) == (len(values), 1)
-            continue
-        cut = sum(v <= low for v in values)
-        tests = [t for t in plain_candidates(cells) if t[1] in (cut, len(values))]
-        best, test = max(scored(rows, cells, tests), key=lambda pair: pair[0])
+        assert values[0] <= low < values[-1]
+        side = int(draw(keys[k], Stream.SIDE, f) >> np.uint64(63)) if 0 in cells else NOT_MET
+        tests = [t for t in plain_candidates(cells) if t[1:] == (sum(v <= low for v in values), side)]
+        ((best, test),) = scored(rows, cells, tests)
         assert (found.cut[k, f], found.missing[k, f]) == test[1:]
         assert score == pytest.approx(float(best), rel=1e-11, abs=1e-11)
+
+
+@pytest.mark.parametrize("generator", [RANDOM, RANDOM_SUBSET], ids=["numbers", "categories"])
+@pytest.mark.parametrize("alone", [False, True])
+def test_missing_values_stand_against_known_ones_only_where_a_random_cut_parts_none(
+    backend: Backend, generator: Generator, alone: bool
+) -> None:
+    """Of 400 roots each sends them right about as often as left (five standard errors), by the node's key alone."""
+    X = np.array([[4.0, 0.0], [np.nan, np.nan], [4.0, 1.0], [np.nan, 2.0]])
+    category = (0, 1) if generator is RANDOM_SUBSET else ()
+    rows = Rows(backend, Case(X, np.array([[0], [1], [0], [1]]), sizes=(2,), category=category), 400)
+    slots = rows.slots(rows.leaves)
+    search = Search((generator,), CRITERIA["gini"], Limits(missing_alone=alone))
+    found = backend.search(backend.histogram(rows.shard, slots, all_features(rows)), slots, search)
+    assert set(found.low[:, 0]) == ({np.inf} if alone else {0.0})
+    assert set(found.missing[:, 0]) == ({1} if alone else {NOT_MET})
+    assert set(found.kind[:, 1]) == {Test.LOOKUP if generator is RANDOM_SUBSET else Test.THRESHOLD}
+    assert found.missing[:, 1].tolist() == (draw(slots.key, Stream.SIDE, 1) >> np.uint64(63)).tolist()
+    assert abs(found.missing[:, 1].mean() - 0.5) < 5 * 0.5 / 20
 
 
 def test_random_thresholds_are_uniform(backend: Backend) -> None:

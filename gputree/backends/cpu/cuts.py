@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from gputree.backends.cpu.cells import channels_of, classes_of, is_linked, outputs_of, weight_of
 from gputree.backends.cpu.formulas import COUNTS, FOLD_MAX, PAIR, POSITIVE_SUMS, gt_branch, gt_final, gt_info, gt_term
 from gputree.backends.cpu.marks import kernel
-from gputree.backends.cpu.numbers import drawn, on_grid, unit_of
+from gputree.backends.cpu.numbers import below, drawn, on_grid, unit_of
 from gputree.backends.cpu.records import Facts, Job, Layout, Listed, Meaning, Node, Rules, Scratch
 from gputree.core.forest import Test
 from gputree.core.keys import Stream
 from gputree.core.splits import NOT_MET
 
 THRESHOLD, LOOKUP = int(Test.THRESHOLD), int(Test.LOOKUP)
-THRESHOLD_STREAM = np.uint64(Stream.THRESHOLD)
+THRESHOLD_STREAM, SIDE_STREAM = np.uint64(Stream.THRESHOLD), np.uint64(Stream.SIDE)
+_TWO = np.uint64(2)
 SCORE, GAIN, LOW, POINT = 0, 1, 2, 3  # places in `Scratch.figures`
 KIND, CUT, MISSING, BRANCHES, FEATURE, CELLS = 0, 1, 2, 3, 4, 5  # places in `Scratch.test`
 _NOT_MET = int(NOT_MET)
@@ -133,17 +134,23 @@ def join(listed: Listed, table: NDArray[int64], code: int, left: NDArray[int64])
 def scan_cuts(job: Job, node: Node, feature: int, table: NDArray[int64], cells: int, point: float) -> int:
     """The first best cut between cells: missing values right, then alone, then left; the cell before it, or -1.
 
-    A ``point`` that is not NaN admits only the cut between the values around it.
+    A ``point`` that is not NaN admits only the cut between the values around it, with missing values on the side drawn
+    for them; where it parts no known values, missing ones stand against them.
     """
     scratch = job.scratch
     known = int64(1) if scratch.code[0] == 0 else int64(0)
     alone = 1 if known and cells > 1 and job.rules.missing_alone else 0
+    side = int64(-1)  # drawn branch of missing values; -1: either
+    if known and not math.isnan(point) and point < scratch.value[cells - 1]:
+        alone, side = 0, int64(below(drawn(node.key, SIDE_STREAM, uint64(feature)), _TWO))
     left, place, channels = scratch.left, scratch.place, channels_of(job.layout)
     for c in range(channels):
         left[c] = 0
     right = int64(1) if known else int64(_NOT_MET)
-    found = scan_family(job, node, (feature, known, cells - 1 + alone, right, cells), table, point)
-    if known:
+    found = int64(-1)
+    if side != 0:
+        found = scan_family(job, node, (feature, known, cells - 1 + alone, right, cells), table, point)
+    if known and side != 1:
         linked, cell = is_linked(job, feature), place[0] * channels
         for c in range(channels):
             left[c] = 0 if linked else table[cell + c]
