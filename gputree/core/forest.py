@@ -130,32 +130,38 @@ class Forest:
         """Keep the nodes of ``order`` in that order; those not ``inner`` (over old ids) become leaves."""
         new_id = np.full(self.n_nodes, NO_NODE, np.int32)
         new_id[order] = np.arange(order.size, dtype=np.int32)
-        keep = inner[order]
-        counts = np.where(keep, np.diff(self.lookup_ptr)[order], 0)
-        ptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        cells = ranges(self.lookup_ptr[:-1][order], counts)
-        child = np.where(inner, self.first_child, 0)
-        blank = np.uint16(0)
+        kind = self.kind.take(order)
+        cut = np.flatnonzero((kind != Test.LEAF) & ~inner[order])  # places of those that become leaves
+
+        def kept(array: NDArray[Any], blank: Any) -> NDArray[Any]:
+            """A field that leaves leave blank."""
+            taken = array.take(order)
+            taken[cut] = blank
+            return taken
+
+        counts = kept(np.diff(self.lookup_ptr), 0)
+        cells = ranges(self.lookup_ptr[:-1].take(order), counts)
+        child, parent = kept(self.first_child, NO_NODE), self.parent.take(order)
         return replace(
             self,
             roots=new_id[self.roots],
-            kind=np.where(keep, self.kind[order], np.uint8(Test.LEAF)),
-            feature=np.where(keep, self.feature[order], np.int32(-1)),
-            low=np.where(keep, self.low[order], 0.0),
-            first_child=np.where(keep, new_id[child[order]], np.int32(NO_NODE)),
-            n_children=np.where(keep, self.n_children[order], blank),
-            missing=np.where(keep, self.missing[order], blank),
-            unseen=np.where(keep, self.unseen[order], blank),
-            met_missing=np.where(keep, self.met_missing[order], np.uint8(0)),
-            lookup_ptr=ptr,
-            lookup_code=self.lookup_code[cells],
-            lookup_branch=self.lookup_branch[cells],
-            stats=self.stats[order],
-            score=np.where(keep, self.score[order], 0.0),
-            parent=np.where(self.parent[order] < 0, np.int32(NO_NODE), new_id[self.parent[order]]),
-            depth=self.depth[order],
-            impurity=self.impurity[order],
-            value=self.value[order],
+            kind=kept(self.kind, Test.LEAF),
+            feature=kept(self.feature, -1),
+            low=kept(self.low, 0.0),
+            first_child=np.where(child < 0, np.int32(NO_NODE), new_id.take(child, mode="wrap")),
+            n_children=kept(self.n_children, 0),
+            missing=kept(self.missing, 0),
+            unseen=kept(self.unseen, 0),
+            met_missing=kept(self.met_missing, 0),
+            lookup_ptr=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            lookup_code=self.lookup_code.take(cells),
+            lookup_branch=self.lookup_branch.take(cells),
+            stats=self.stats.take(order, axis=0),
+            score=kept(self.score, 0.0),
+            parent=np.where(parent < 0, np.int32(NO_NODE), new_id.take(parent, mode="wrap")),
+            depth=self.depth.take(order),
+            impurity=self.impurity.take(order),
+            value=self.value.take(order, axis=0),
         )
 
 

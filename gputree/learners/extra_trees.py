@@ -14,7 +14,8 @@ class ExtraTreeClassifier(ClassifierTree):
     """A classification tree of random thresholds.
 
     Each of ``max_features`` features offers one threshold, uniform between the smallest and the largest value in the
-    node; the best of them is taken. Made for ensembles: alone, prefer `DecisionTreeClassifier`.
+    node, and a side for missing values; the best of them is taken. (Where a column has one value in the node, missing
+    values stand against it.) Made for ensembles: alone, prefer `DecisionTreeClassifier`.
 
     Parameters
     ----------
@@ -94,7 +95,8 @@ class ExtraTreeRegressor(RegressorTree):
     """A regression tree of random thresholds.
 
     Each of ``max_features`` features offers one threshold, uniform between the smallest and the largest value in the
-    node; the best of them is taken. Made for ensembles: alone, prefer `DecisionTreeRegressor`.
+    node, and a side for missing values; the best of them is taken. (Where a column has one value in the node, missing
+    values stand against it.) Made for ensembles: alone, prefer `DecisionTreeRegressor`.
 
     Parameters
     ----------

@@ -32,8 +32,8 @@ ABSENT = (  # parameters of forests that are constants here
 class RandomTrees(BaseForest):
     """Forests of one random feature and one random threshold a node.
 
-    They grow on a target that is a hash of the row's number. Where one test is offered it decides nothing but the side
-    of missing values, the order of best first, and ``min_impurity_decrease``. Almost surely no two rows have the same,
+    They grow on a target that is a hash of the row's number. Where one test is offered it decides nothing but the
+    order of best first, and ``min_impurity_decrease``. Almost surely no two rows have the same,
     so a node ends only where no column has two known values or a limit says so.
     """
 

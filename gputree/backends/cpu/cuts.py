@@ -142,7 +142,7 @@ def scan_cuts(job: Job, node: Node, feature: int, table: NDArray[int64], cells: 
     alone = 1 if known and cells > 1 and job.rules.missing_alone else 0
     side = int64(-1)  # drawn branch of missing values; -1: either
     if known and not math.isnan(point) and point < scratch.value[cells - 1]:
-        alone, side = 0, int64(below(drawn(node.key, SIDE_STREAM, uint64(feature)), _TWO))
+        alone, side = 0, draw_side(node.key, feature)
     left, place, channels = scratch.left, scratch.place, channels_of(job.layout)
     for c in range(channels):
         left[c] = 0
@@ -228,10 +228,21 @@ def draw_point(job: Job, node: Node, feature: int, cells: int) -> float:
     """As `scan.draw_thresholds`: a uniform number between the least and the largest value of known cells."""
     scratch = job.scratch
     first = min(1 if scratch.code[0] == 0 else 0, cells - 1)
-    low, high = scratch.value[first], scratch.value[cells - 1]
-    u = unit_of(drawn(node.key, THRESHOLD_STREAM, np.uint64(feature)))
+    return draw_between(node.key, feature, scratch.value[first], scratch.value[cells - 1])
+
+
+@kernel
+def draw_between(key: np.uint64, feature: int, low: float, high: float) -> float:
+    """A uniform number from ``low`` on, below ``high``."""
+    u = unit_of(drawn(key, THRESHOLD_STREAM, uint64(feature)))
     t = low * (1.0 - u) + high * u
     return t if low <= t < high else low
+
+
+@kernel
+def draw_side(key: np.uint64, feature: int) -> int:
+    """The branch of missing values: `scan.draw_sides`."""
+    return int64(below(drawn(key, SIDE_STREAM, uint64(feature)), _TWO))
 
 
 @kernel

@@ -13,7 +13,7 @@ from gputree.backends.cpu.arrays import copy, order_by_branch, permute
 from gputree.backends.cpu.cells import load, number_codes, outputs_of, rows_of, weight_of
 from gputree.backends.cpu.cuts import BRANCHES, CELLS, CUT, FEATURE, GAIN, KIND, LOOKUP, LOW, MISSING, SCORE
 from gputree.backends.cpu.formulas import COUNTS, gt_decrease
-from gputree.backends.cpu.marks import entry, kernel, record
+from gputree.backends.cpu.marks import borrow, entry, kernel, record
 from gputree.backends.cpu.numbers import drawn
 from gputree.backends.cpu.records import Job, Layout, Node, Part
 from gputree.backends.cpu.rows import regroup_source
@@ -137,6 +137,7 @@ def best_test(job: Job, node: Node, span: tuple[int, int]) -> bool:
 @kernel
 def is_open(job: Job, grown: Grown, i: int, span: tuple[int, int]) -> bool:
     """Whether a new node may be split: `grow.Plan.add`."""
+    grown = borrow(grown)
     layout, rules = job.layout, job.rules
     total = grown.node[i, STATS:]
     rows, weight = rows_of(layout, total), weight_of(layout, total)
@@ -205,6 +206,7 @@ def regroup(job: Job, span: tuple[int, int], size: NDArray[int64]) -> None:
 @kernel
 def add_children(job: Job, grown: Grown, parent: int, span: tuple[int, int], size: NDArray[int64]) -> None:
     """Append the children of a node that is regrouped: their channels, keys and bounds."""
+    grown = borrow(grown)
     layout, part, first_child = job.layout, job.part, grown.used[0]
     key, first = grown.key[parent, 0], span[0]
     for b in range(size.size):
@@ -246,6 +248,7 @@ def add_up(layout: Layout, part: Part, total: NDArray[int64], span: tuple[int, i
 @kernel
 def bound(job: Job, grown: Grown, feature: int, first_child: int) -> None:
     """Monotone bounds of two children: split at the middle of the two values: `grow.Plan.bounds`."""
+    grown = borrow(grown)
     sign = job.rules.monotone[feature]
     if sign == 0:
         return
@@ -261,6 +264,7 @@ def bound(job: Job, grown: Grown, feature: int, first_child: int) -> None:
 @kernel
 def note_test(job: Job, grown: Grown, i: int, branches: int) -> None:
     """Append the best test as that of node i, whose children come next."""
+    grown = borrow(grown)
     scratch, t = job.scratch, grown.used[1]
     test, cells = scratch.test[1], scratch.test[1, CELLS]
     grown.test[t, 0] = i
@@ -334,8 +338,15 @@ def finish_slots(
     items; the rows of a node are given by their positions in the shard, which is regrouped. Gives what `Grown`
     holds.
     """
-    stats, key, bounds = slots
-    job = job_of(given)
+    return finish_all(job_of(given), items, slots)
+
+
+@kernel
+def finish_all(
+    job: Job, items: NDArray[int64], slots: tuple[NDArray[int64], NDArray[uint64], NDArray[float64]]
+) -> tuple[Any, ...]:
+    """The same."""
+    (stats, key, bounds), job = slots, borrow(job)
     grown = nothing_grown(STATS + stats.shape[1])
     make_room(grown, items.shape[0], int64(0))
     grown.used[0] = items.shape[0]

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["bits_of", "entry", "float_of", "kernel", "record", "trailing_zeros"]
+__all__ = ["bits_of", "borrow", "entry", "float_of", "kernel", "record", "trailing_zeros"]
 
+T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -22,6 +23,14 @@ def kernel(function: F) -> F:
 def entry(function: F) -> F:
     """Mark a function that the host calls, without the interpreter's lock; Numba keeps it on disk."""
     return function
+
+
+def borrow(held: T) -> T:
+    """A record that a parameter holds, for which no references are counted: that costs more than most reads.
+
+    Arrays and records read from it live as long as the caller's; none may be returned or kept.
+    """
+    return held
 
 
 def bits_of(x: float) -> np.int64:

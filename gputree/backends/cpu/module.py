@@ -30,7 +30,7 @@ _OURS = re.compile(r"^from (gputree\.backends\.cpu|__future__)\S* import (\([^)]
 _CONSTANTS = ("expr", "forest", "keys", "scores", "splits")  # core modules whose constants the kernels import
 _SHARED = ("records", "arrays", "rows", "spread", "encode", "walk")
 _CELLS = ("records", "arrays", "numbers", "formulas", "cells")
-_OF_CRITERION = (*_CELLS, "cuts", "ruled", "categories", "search", "rows", "finish", "groups")
+_OF_CRITERION = (*_CELLS, "cuts", "drawn", "ruled", "categories", "search", "rows", "finish", "groups")
 
 
 def module_text(criterion: Criterion | None, pair: bool = False) -> str:

@@ -38,8 +38,9 @@ from gputree.backends.cpu.cuts import (
     start_test,
     threshold,
 )
+from gputree.backends.cpu.drawn import search_drawn
 from gputree.backends.cpu.formulas import COUNTS, gt_gain_scale, gt_info, gt_scale
-from gputree.backends.cpu.marks import entry, kernel
+from gputree.backends.cpu.marks import borrow, entry, kernel
 from gputree.backends.cpu.records import Job, Layout, Meaning, Node, Part, Rules, Scratch, Source
 from gputree.backends.cpu.ruled import scan_ruled
 from gputree.core.forest import SPREAD
@@ -100,6 +101,13 @@ def search_cells(job: Job, node: Node, feature: int, table: NDArray[int64], cell
         first = job.scratch.place[0] * channels
         node = known_node(job.layout, node, table[first : first + channels])
         job.scratch.test[0, MISSING] = _SPREAD
+    search_scan(job, node, feature, table, cells)
+
+
+@kernel
+def search_scan(job: Job, node: Node, feature: int, table: NDArray[int64], cells: int) -> None:
+    """The same where there is something to search."""
+    scan, node = job.meaning.scan[feature], borrow(node)
     if scan == CUTS and job.rules.cuts.size:
         i = scan_ruled(job, node, feature, table, cells)
         if i >= 0:
@@ -117,6 +125,9 @@ def search_cells(job: Job, node: Node, feature: int, table: NDArray[int64], cell
 @kernel
 def search_part(job: Job, node: Node, j: int, feature: int, span: tuple[int, int]) -> None:
     """Count column j of a part, which holds a feature, over some rows of a node, and search it."""
+    if job.meaning.scan[feature] == ONE_CUT:
+        search_drawn(job, node, j, feature, span)
+        return
     scratch, part, column = job.scratch, job.part, job.part.column[j]
     first, stop = span
     table, bits, present = scratch.table[0], scratch.bits[0], part.present[j]
@@ -189,8 +200,20 @@ def search_items(
     items i8 (I, 5): slot, first and stop of its features, first and stop of its rows. Features i4 (k, m), -1 = none. Of
     the slots: channels (k, C), keys (k,), bounds (k, 2). Into found: figures f8 (k * m, 3) and tests i8 (k * m, 5).
     """
+    return search_all(job_of(given), items, slots, features, found)
+
+
+@kernel
+def search_all(
+    job: Job,
+    items: NDArray[int64],
+    slots: tuple[NDArray[int64], NDArray[uint64], NDArray[float64]],
+    features: NDArray[int32],
+    found: tuple[NDArray[float64], NDArray[int64]],
+) -> NDArray[int64]:
+    """The same."""
     stats, key, bounds = slots
-    job, figures, tests = job_of(given), found[0], found[1]
+    job, figures, tests = borrow(job), found[0], found[1]
     lookups, n_lookups = np.empty((16, 3), int64), int64(0)
     own, place = np.empty(features.shape[1], int64), np.empty(features.shape[1], int64)
     for i in range(items.shape[0]):

@@ -1,0 +1,158 @@
+"""One random threshold of a numeric column in a small node, straight from its rows: what `search_cuts` finds in a table.
+
+Codes may be numbers among those present in the part, see `Part`; both ascend with the value.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy import int32, int64, uint64
+from numpy.typing import NDArray
+
+from gputree.backends.cpu.cells import channels_of, outputs_of, weight_of
+from gputree.backends.cpu.cuts import (
+    BRANCHES,
+    CUT,
+    GAIN,
+    KIND,
+    LOW,
+    MISSING,
+    NOT_MET,
+    SCORE,
+    THRESHOLD,
+    admissible,
+    draw_between,
+    draw_side,
+    facts_of,
+    is_limited,
+    pair_gain,
+    start_test,
+    threshold,
+)
+from gputree.backends.cpu.formulas import COUNTS, PAIR
+from gputree.backends.cpu.marks import borrow, kernel
+from gputree.backends.cpu.numbers import on_grid
+from gputree.backends.cpu.records import Job, Node
+
+_NOT_MET = int64(NOT_MET)
+
+
+@kernel
+def gather_codes(code: NDArray[int32], column: NDArray[Any], at: NDArray[Any], known: int) -> tuple[int, int, int]:
+    """Bring the codes of rows together; the least, the least from ``known`` on (or any greater than all), the greatest."""
+    lowest, least, greatest = int32(2147483647), int32(2147483647), int32(-1)
+    for i in range(at.size):
+        c = int32(column[at[i]])
+        code[i] = c
+        lowest = min(lowest, c)
+        least = min(least, c if c >= known else int32(2147483647))
+        greatest = max(greatest, c)
+    return int64(lowest), int64(least), int64(greatest)
+
+
+@kernel
+def add_between(job: Job, code: NDArray[int32], first: int, last: int, begin: int) -> tuple[int, int]:
+    """Channels of the rows with codes first .. last, into `Scratch.left`; the greatest code up to last, the least after.
+
+    The rows are those from position ``begin`` of the part on.
+    """
+    layout, part, left, n = job.layout, job.part, job.scratch.left, code.size
+    weight = part.weight[begin : begin + n]
+    cut, follow = int32(-1), int32(2147483647)
+    low, high = int32(first), int32(last)
+    for i in range(n):
+        c = code[i]
+        cut = max(cut, c if c <= high else int32(-1))
+        follow = min(follow, c if c > high else int32(2147483647))
+    if PAIR and COUNTS:
+        label, total, second = part.label[0, begin : begin + n], int64(0), int64(0)
+        for i in range(n):
+            w = weight[i] if low <= code[i] <= high else int64(0)
+            total += w
+            second += w * int64(label[i])
+        left[0], left[1] = total - second, second
+        return int64(cut), int64(follow)
+    for c in range(channels_of(layout)):
+        left[c] = 0
+    rows, counted = layout.rows, int64(0)
+    for o in range(outputs_of(layout)):
+        channel = layout.first[o]
+        if COUNTS:
+            labels = part.label[o, begin : begin + n]
+            for i in range(n):
+                left[uint64(channel + int64(labels[i]))] += weight[i] if low <= code[i] <= high else int64(0)
+        else:
+            values = part.value[o, begin : begin + n]
+            for i in range(n):
+                left[channel] += values[i] if low <= code[i] <= high else int64(0)
+    for i in range(n):
+        inside = low <= code[i] <= high
+        counted += 1 if inside else 0
+        if not COUNTS:
+            left[0] += weight[i] if inside else int64(0)
+    if 0 <= rows < channels_of(layout):
+        left[rows] = counted
+    return int64(cut), int64(follow)
+
+
+@kernel
+def search_drawn(job: Job, node: Node, j: int, feature: int, span: tuple[int, int]) -> None:
+    """The test of a random threshold in column j of a part, which holds a feature, over some rows of a node."""
+    start_test(job, feature)
+    node = borrow(node)
+    scratch, part, rules, meaning = job.scratch, job.part, job.rules, job.meaning
+    values = meaning.values[meaning.offset[feature] :]
+    names, numbered = part.names[j], part.present[j] > 0
+    known = int64(1) if not numbered or names[0] == 0 else int64(0)  # the first code of a value
+    code = scratch.branch[: span[1] - span[0]]
+    lowest, least, last = gather_codes(code, part.column[j], part.at[span[0] : span[1]], known)
+    if least > last:
+        return
+    low = values[int64(names[least]) if numbered else least]
+    high = values[int64(names[last]) if numbered else last]
+    point, first, missing = draw_between(node.key, feature, low, high), known, _NOT_MET
+    has_missing, parts = lowest < known, point < high
+    if has_missing:
+        missing = draw_side(node.key, feature) if parts else int64(1)
+        first = known if missing else int64(0)
+    if not parts and not (has_missing and rules.missing_alone):
+        return
+    if parts:
+        below = least
+        while last - below > 1:
+            middle = (below + last) // 2
+            if values[int64(names[middle]) if numbered else middle] <= point:
+                below = middle
+            else:
+                last = middle
+        last = below
+    cut, follow = add_between(job, code, first, last, span[0])
+    if not is_admitted(job, node, feature):
+        return
+    gain, score = pair_gain(facts_of(job.layout, node), scratch.left, weight_of(job.layout, scratch.left))
+    scratch.figures[0, SCORE], scratch.figures[0, GAIN] = on_grid(score, node.scale), gain
+    cut = int64(names[cut]) if numbered else cut
+    scratch.test[0, KIND], scratch.test[0, BRANCHES] = THRESHOLD, 2
+    scratch.test[0, CUT], scratch.test[0, MISSING] = cut, missing
+    if not parts:
+        scratch.figures[0, LOW] = math.inf
+    elif meaning.exact[feature] != 0:
+        scratch.figures[0, LOW] = point
+    else:
+        scratch.figures[0, LOW] = threshold(meaning, feature, cut, int64(names[follow]) if numbered else follow)
+
+
+@kernel
+def is_admitted(job: Job, node: Node, feature: int) -> bool:
+    """Whether the limits allow the test whose first side is in `Scratch.left`."""
+    layout, rules, left = job.layout, job.rules, job.scratch.left
+    weight = weight_of(layout, left)
+    rows = left[layout.rows] if 0 <= layout.rows < channels_of(layout) else weight
+    if rules.min_rows > 1 and min(rows, node.rows - rows) < rules.min_rows:
+        return False
+    if min(weight, node.weight - weight) < rules.min_weight:
+        return False
+    return not is_limited(rules, feature) or admissible(job, node, feature, left)
