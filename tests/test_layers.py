@@ -19,7 +19,7 @@ TOP = (
 )
 CALLS_UP = "learners.looks"  # methods of estimators whose work is done in `inspect`, imported when they are called
 REQUIRED = {"numpy", "scipy", "joblib", "sklearn", "narwhals"}  # always installed: all others load inside a function
-HOMES = {"cupy": {"backends.cuda", "backends.source"}, "numba": {"backends.jit"}}
+HOMES = {"cupy": {"backends.cuda", "backends.source"}, "numba": {"backends.compiled", "backends.jit"}}
 BODY_LINES, FILE_LINES, PARAMETERS = 40, 400, 6
 SCIKIT_LEARN = {"export_text", "export_graphviz", "plot_tree"}  # functions with the parameters of scikit-learn's
 

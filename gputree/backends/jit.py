@@ -7,7 +7,6 @@ each, on rows that fit its cache. May import core, the protocol and the oracle. 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputree.backends.apart import search_apart
+from gputree.backends.compiled import entry, marks
 from gputree.backends.cpu.host import (
     block_of,
     by_rows,
@@ -142,96 +142,10 @@ def locked(path: Path) -> Iterator[None]:
 
 
 @cache
-def marks() -> dict[str, Any]:
-    """The compiled forms of `gputree.backends.cpu.marks`."""
-    import numba
-    from llvmlite import ir
-    from numba.experimental import structref
-    from numba.extending import intrinsic
-
-    @intrinsic
-    def trailing_zeros(context: Any, word: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
-
-        return numba.types.uint64(numba.types.uint64), code
-
-    def record(cls: Any) -> Any:
-        """A class whose instances are pointers to their fields."""
-        kind = structref.register(type(f"{cls.__name__}Type", (numba.types.StructRef,), {"__module__": cls.__module__}))
-        setattr(sys.modules[cls.__module__], kind.__name__, kind)
-        structref.define_constructor(cls, kind, list(cls.__annotations__))
-        structref.define_attributes(kind)
-        return cls
-
-    class Borrowed(numba.types.Type):
-        """A record that someone else holds."""
-
-        def __init__(self, record: Any) -> None:
-            self.record = record
-            super().__init__(f"borrowed({record})")
-
-    @numba.extending.register_model(Borrowed)
-    class BorrowedModel(numba.extending.models.OpaqueModel):
-        """The address of its fields."""
-
-    def fields_at(context: Any, builder: Any, record: Any, value: Any) -> Any:
-        held = numba.core.cgutils.create_struct_proxy(record)(context, builder, value=value)
-        return context.nrt.meminfo_data(builder, held.meminfo)
-
-    @intrinsic
-    def borrow(context: Any, record: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return fields_at(context, builder, record, args[0])
-
-        if isinstance(record, Borrowed):
-            return record(record), lambda context, builder, signature, args: args[0]
-        return Borrowed(record)(record), code
-
-    @numba.extending.infer_getattr
-    class BorrowedFields(numba.core.typing.templates.AttributeTemplate):
-        """Records in borrowed ones are borrowed."""
-
-        key = Borrowed
-
-        def generic_resolve(self, borrowed: Any, name: str) -> Any:
-            field = borrowed.record.field_dict.get(name)
-            return Borrowed(field) if isinstance(field, numba.types.StructRef) else field
-
-    @numba.extending.lower_getattr_generic(Borrowed)
-    def get_field(context: Any, builder: Any, borrowed: Any, value: Any, name: str) -> Any:
-        """Arrays come without an owner, so that nobody counts references."""
-        record = borrowed.record
-        data, field = record.get_data_type(), record.field_dict[name]
-        proxy = numba.core.cgutils.create_struct_proxy
-        place = builder.bitcast(value, context.get_value_type(data).as_pointer())
-        found = getattr(proxy(data)(context, builder, ref=place), name)
-        if isinstance(field, numba.types.StructRef):
-            return fields_at(context, builder, field, found)
-        if isinstance(field, numba.types.Array):
-            array = proxy(field)(context, builder, value=found)
-            array.meminfo = numba.core.cgutils.get_null_value(array.meminfo.type)
-            array.parent = numba.core.cgutils.get_null_value(array.parent.type)
-            found = array._getvalue()
-        return found
-
-    kernel = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    return {
-        "kernel": kernel,
-        "entry": lambda function: Entry(numba.njit(nogil=True, error_model="numpy", cache=True)(function)),
-        "borrow": borrow,
-        "bits_of": kernel(lambda x: np.float64(x).view(np.int64)),
-        "float_of": kernel(lambda bits: np.int64(bits).view(np.float64)),
-        "record": record,
-        "trailing_zeros": trailing_zeros,
-    }
-
-
-@cache
 def kernels(criterion: Criterion | None, pair: bool = False) -> ModuleType:
     """The compiled kernels of a criterion, or those that need none; ``pair``: of one output and two channels."""
     with COMPILING:
-        return load_module(criterion, pair, marks())
+        return load_module(criterion, pair, marks() | {"entry": lambda function: Entry(entry(function))})
 
 
 class Jit(Oracle):

@@ -28,8 +28,26 @@ def permute(array: NDArray[Any], order: NDArray[uint32]) -> None:
 
 
 @kernel
+def order_by_side(branch: NDArray[int32], size: NDArray[int64], order: NDArray[uint32]) -> None:
+    """The same for two branches, whose next places stay in registers."""
+    right = int64(0)
+    for i in range(branch.size):
+        right += branch[i]
+    size[0], size[1] = branch.size - right, right
+    left, right = int64(0), branch.size - right
+    for i in range(branch.size):
+        side = int64(branch[i])
+        order[right if side else left] = uint32(i)
+        right += side
+        left += 1 - side
+
+
+@kernel
 def order_by_branch(branch: NDArray[int32], size: NDArray[int64], order: NDArray[uint32]) -> None:
     """Places in order of their branch, as they come inside a branch; size (branches,) receives how many each has."""
+    if size.size == 2:
+        order_by_side(branch, size, order)
+        return
     place = np.zeros(size.size + 1, int64)
     for i in range(branch.size):
         place[branch[i] + 1] += 1

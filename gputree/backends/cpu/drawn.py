@@ -1,4 +1,4 @@
-"""One random threshold of a numeric column in a small node, straight from its rows: what `search_cuts` finds in a table.
+"""One random threshold of a numeric column in a small node, straight from its rows: as `search_cuts` in a table.
 
 Codes may be numbers among those present in the part, see `Part`; both ascend with the value.
 """
@@ -8,19 +8,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-from numpy import int32, int64, uint64
+from numpy import float64, int32, int64, uint32, uint64
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.cells import channels_of, outputs_of, weight_of
 from gputree.backends.cpu.cuts import (
+    _NOT_MET,
     BRANCHES,
     CUT,
     GAIN,
     KIND,
     LOW,
     MISSING,
-    NOT_MET,
     SCORE,
     THRESHOLD,
     admissible,
@@ -37,12 +36,13 @@ from gputree.backends.cpu.marks import borrow, kernel
 from gputree.backends.cpu.numbers import on_grid
 from gputree.backends.cpu.records import Job, Node
 
-_NOT_MET = int64(NOT_MET)
-
 
 @kernel
 def gather_codes(code: NDArray[int32], column: NDArray[Any], at: NDArray[Any], known: int) -> tuple[int, int, int]:
-    """Bring the codes of rows together; the least, the least from ``known`` on (or any greater than all), the greatest."""
+    """Bring the codes of rows together; the least, the least from ``known`` on, the greatest.
+
+    Without any the second is greater than all codes.
+    """
     lowest, least, greatest = int32(2147483647), int32(2147483647), int32(-1)
     for i in range(at.size):
         c = int32(column[at[i]])
@@ -55,9 +55,9 @@ def gather_codes(code: NDArray[int32], column: NDArray[Any], at: NDArray[Any], k
 
 @kernel
 def add_between(job: Job, code: NDArray[int32], first: int, last: int, begin: int) -> tuple[int, int]:
-    """Channels of the rows with codes first .. last, into `Scratch.left`; the greatest code up to last, the least after.
+    """Put the channels of rows with codes first .. last into `Scratch.left`; the codes on either side of the cut.
 
-    The rows are those from position ``begin`` of the part on.
+    The rows are those from position ``begin`` of the part on. Given are the greatest code up to last, the least after.
     """
     layout, part, left, n = job.layout, job.part, job.scratch.left, code.size
     weight = part.weight[begin : begin + n]
@@ -99,6 +99,18 @@ def add_between(job: Job, code: NDArray[int32], first: int, last: int, begin: in
 
 
 @kernel
+def last_below(values: NDArray[float64], names: NDArray[uint32], low: int, high: int, point: float) -> int:
+    """The last code whose value is at most a point: that of low is, that of high is not."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        if values[int64(names[middle]) if names.size else middle] <= point:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
 def search_drawn(job: Job, node: Node, j: int, feature: int, span: tuple[int, int]) -> None:
     """The test of a random threshold in column j of a part, which holds a feature, over some rows of a node."""
     start_test(job, feature)
@@ -109,11 +121,11 @@ def search_drawn(job: Job, node: Node, j: int, feature: int, span: tuple[int, in
     known = int64(1) if not numbered or names[0] == 0 else int64(0)  # the first code of a value
     code = scratch.branch[: span[1] - span[0]]
     lowest, least, last = gather_codes(code, part.column[j], part.at[span[0] : span[1]], known)
-    if least > last:
+    if least > last or lowest == last:  # no value, or one and nothing else
         return
     low = values[int64(names[least]) if numbered else least]
     high = values[int64(names[last]) if numbered else last]
-    point, first, missing = draw_between(node.key, feature, low, high), known, _NOT_MET
+    point, first, missing = draw_between(node.key, feature, low, high), known, int64(_NOT_MET)
     has_missing, parts = lowest < known, point < high
     if has_missing:
         missing = draw_side(node.key, feature) if parts else int64(1)
@@ -121,14 +133,7 @@ def search_drawn(job: Job, node: Node, j: int, feature: int, span: tuple[int, in
     if not parts and not (has_missing and rules.missing_alone):
         return
     if parts:
-        below = least
-        while last - below > 1:
-            middle = (below + last) // 2
-            if values[int64(names[middle]) if numbered else middle] <= point:
-                below = middle
-            else:
-                last = middle
-        last = below
+        last = last_below(values, names[: last + 1] if numbered else names[:0], least, last, point)
     cut, follow = add_between(job, code, first, last, span[0])
     if not is_admitted(job, node, feature):
         return

@@ -14,7 +14,7 @@ from gputree.backends.cpu.cells import load, number_codes, outputs_of, rows_of, 
 from gputree.backends.cpu.cuts import BRANCHES, CELLS, CUT, FEATURE, GAIN, KIND, LOOKUP, LOW, MISSING, SCORE
 from gputree.backends.cpu.formulas import COUNTS, gt_decrease
 from gputree.backends.cpu.marks import borrow, entry, kernel, record
-from gputree.backends.cpu.numbers import drawn
+from gputree.backends.cpu.numbers import drawn, mix
 from gputree.backends.cpu.records import Job, Layout, Node, Part
 from gputree.backends.cpu.rows import regroup_source
 from gputree.backends.cpu.search import Given, job_of, keep_better, node_of, search_part
@@ -53,8 +53,19 @@ def longer(array: NDArray[int64], need: int) -> NDArray[int64]:
 
 
 @kernel
+def has_room(grown: Grown, nodes: int, cells: int) -> bool:
+    """Whether some more nodes, one test and some cells of its lookup find room."""
+    grown = borrow(grown)
+    used, lookup = grown.used, grown.lookup.shape[0]
+    fits = used[0] + nodes <= grown.node.shape[0] and used[1] < grown.test.shape[0]
+    return fits and used[2] + cells <= lookup
+
+
+@kernel
 def make_room(grown: Grown, nodes: int, cells: int) -> None:
-    """Room for some more nodes, one test and some cells of its lookup."""
+    """Room for these."""
+    if has_room(grown, nodes, cells):
+        return
     used = grown.used
     grown.node = longer(grown.node, used[0] + nodes)
     grown.key = longer(grown.key, used[0] + nodes)
@@ -77,10 +88,10 @@ def next_features(job: Job, key: uint64, tried: int, last: tuple[uint64, int]) -
     As `sampling.Sampler.features`; how many there are.
     """
     scratch, n_features = job.scratch, job.meaning.n_codes.size
-    turn = min(job.rules.turn, n_features - tried)
+    turn, of_node = min(job.rules.turn, n_features - tried), mix(key, FEATURE_STREAM)
     rank, feature, size = scratch.rank, scratch.feature, int64(0)
     for f in range(n_features):
-        h = drawn(key, FEATURE_STREAM, uint64(f))
+        h = mix(of_node, uint64(f))  # keys.draw
         if tried and not after(h, f, last[0], last[1]):
             continue
         if size < turn:

@@ -1,4 +1,4 @@
-"""What Numba supplies to the kernels, in plain Python: `gputree.backends.jit` puts the compiled forms in place."""
+"""What Numba supplies to the kernels, in plain Python: `gputree.backends.compiled` has the compiled forms."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from gputree.core.criteria import Criterion
 from gputree.core.texts import python_text
 
 _HERE = Path(__file__).parent
-_JIT = _HERE.parent / "jit.py"  # flags, and what stands for `marks`
+_COMPILED = _HERE.parent / "compiled.py"  # flags, and what stands for `marks`
 _CORE = _HERE.parents[1] / "core"
 _OURS = re.compile(r"^from (gputree\.backends\.cpu|__future__)\S* import (\([^)]*\)|.*)\n", re.MULTILINE)
 _CONSTANTS = ("expr", "forest", "keys", "scores", "splits")  # core modules whose constants the kernels import
@@ -39,7 +39,7 @@ def module_text(criterion: Criterion | None, pair: bool = False) -> str:
     parts = {name: (_HERE / f"{name}.py").read_text("utf-8") for name in names}
     if criterion is not None:
         parts["formulas"] = python_text(criterion, pair)
-    others = [_JIT, *(_CORE / f"{name}.py" for name in _CONSTANTS)]
+    others = [_COMPILED, *(_CORE / f"{name}.py" for name in _CONSTANTS)]
     core = hashlib.sha256(b"".join(path.read_bytes() for path in others)).hexdigest()
     text = "\n".join(_OURS.sub("", part) for part in parts.values())
     return f"from __future__ import annotations\n\n# compiled as told and with constants from {core}\n{text}"
