@@ -599,10 +599,14 @@ SEARCH: dict[str, Edit] = {
     "two branches with rows": ("branches", RESULT, "fine &= met >= least_met &&", "fine &= met >= 2 &&"),
     "one branch is enough": ("one category", RESULT, "least_met && count >= 2 &&", "least_met &&"),
     "missing counted twice": ("categories", RESULT, "missing ? (int)count - 1 :", "missing ? (int)count :"),
+    "missing to the side not drawn": ("categories", RESULT, "side == 1 - d;", "side == d;"),
+    "missing to either side": ("categories", RESULT, "drawn && here;", "drawn;"),
+    "missing alone beside a cut": ("categories", RESULT, "weight == known && drawn;", "weight == known;"),
 }
 CELLS_IN_SEARCH: dict[str, Edit] = {
     "sums not centred": ("numbers", RESULT, "(double)(x - weight * mean) * scale", "(double)x * scale"),
     "drawn from the other end": ("categories", RESULT, "low * (1.0 - u) + high * u", "low * u + high * (1.0 - u)"),
+    "sides of another stream": ("categories", RESULT, "gt_draw(key, GT_SIDE,", "gt_draw(key, GT_THRESHOLD,"),
 }
 COMMON_IN_SEARCH: dict[str, Edit] = {
     "scores not rounded": ("labels", RESULT, "return (score + anchor) - anchor;", "return score;"),
