@@ -79,8 +79,8 @@ class IsolationForest(OutlierMixin, RandomTrees):
     """Outliers are the rows that few random tests part from the others.
 
     Each tree has few rows. A node tests one random feature at a uniform threshold between the smallest and the largest
-    value in the node, down to a depth of log2 of the tree's rows. Missing values take either side by chance, so that
-    they alone make no row an outlier.
+    value in the node, down to a depth of log2 of the tree's rows. Missing values take either side by chance, drawn for
+    each node: a row that lacks some is parted from the crowd a little sooner, as in scikit-learn.
 
     Parameters
     ----------

@@ -15,9 +15,9 @@ class DecisionTreeClassifier(ClassifierTree):
 
     Grown level by level from integer statistics: the same data, parameters and seed give the same arrays, bit for bit.
     Ties go to the higher score, then the lowest feature, then missing values to the right, then the lowest cut. Missing
-    values take the better side; a node that met none sends them to the child of larger weight (the first when equal),
-    and a category that it never met likewise. A test is ``x <= threshold`` in float64, or asks whether a category is
-    one of some.
+    values take the better side, of a random cut one that is drawn; a node that met none sends them to the child of
+    larger weight (the first when equal), and a category that it never met likewise. A test is ``x <= threshold`` in
+    float64, or asks whether a category is one of some.
 
     Parameters
     ----------
@@ -28,7 +28,8 @@ class DecisionTreeClassifier(ClassifierTree):
         sizes (C4.5). "twoing": how far the class shares of two branches lie apart (CART, 4.3.2). "chi2": Pearson's
         statistic of the table of branches and classes.
     splitter : {"best", "random"}, default='best'
-        "best" tries every cut; "random" one uniform threshold a feature and node.
+        "best" tries every cut; "random" one uniform threshold a feature and node, with a side for missing
+        values that is drawn, too (missing against known where the node has one value of the feature).
     max_depth : int, optional
         Greatest depth of a leaf; the root has depth 0.
     min_samples_split : int or float, default=2
@@ -171,9 +172,9 @@ class DecisionTreeRegressor(RegressorTree):
 
     Grown level by level from integer statistics: the same data, parameters and seed give the same arrays, bit for bit.
     Ties go to the higher score, then the lowest feature, then missing values to the right, then the lowest cut. Missing
-    values take the better side; a node that met none sends them to the child of larger weight (the first when equal),
-    and a category that it never met likewise. A test is ``x <= threshold`` in float64, or asks whether a category is
-    one of some.
+    values take the better side, of a random cut one that is drawn; a node that met none sends them to the child of
+    larger weight (the first when equal), and a category that it never met likewise. A test is ``x <= threshold`` in
+    float64, or asks whether a category is one of some.
 
     Parameters
     ----------
@@ -184,7 +185,8 @@ class DecisionTreeRegressor(RegressorTree):
         2**-61 of its range, times the number of rows, are not seen; values and impurities of nodes are exact to the
         last digits all the same.
     splitter : {"best", "random"}, default='best'
-        "best" tries every cut; "random" one uniform threshold a feature and node.
+        "best" tries every cut; "random" one uniform threshold a feature and node, with a side for missing
+        values that is drawn, too (missing against known where the node has one value of the feature).
     max_depth : int, optional
         Greatest depth of a leaf; the root has depth 0.
     min_samples_split : int or float, default=2

@@ -29,7 +29,7 @@ def permute(array: NDArray[Any], order: NDArray[uint32]) -> None:
 
 @kernel
 def order_by_side(branch: NDArray[int32], size: NDArray[int64], order: NDArray[uint32]) -> None:
-    """The same for two branches, whose next places stay in registers."""
+    """As `order_by_branch` for two branches, whose next places stay in registers."""
     right = int64(0)
     for i in range(branch.size):
         right += branch[i]

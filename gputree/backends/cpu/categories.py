@@ -19,12 +19,12 @@ from gputree.backends.cpu.cuts import (
     LOW,
     MISSING,
     SCORE,
-    admissible,
     draw_point,
     facts_of,
     folded,
     pair_gain,
     pair_info,
+    parts_well,
     scan_cuts,
 )
 from gputree.backends.cpu.formulas import COUNTS, POSITIVE_SUMS, TWO_BRANCHES, gt_branch, gt_info, gt_term
@@ -109,17 +109,6 @@ def search_branches(job: Job, node: Node, feature: int, table: NDArray[int64], c
         scratch.look_code[0, i] = uint16(i + 1 if declared > 0 else scratch.code[known + i])
         scratch.look_branch[0, i] = uint16(i)
     scratch.test[0, CELLS] = listed
-
-
-@kernel
-def parts_well(job: Job, node: Node, feature: int, left: NDArray[int64], weight: int) -> bool:
-    """Whether both branches are allowed of a test that sends channels ``left`` (C,) of this weight to one."""
-    rules = job.rules
-    if min(weight, node.weight - weight) < rules.min_weight:
-        return False
-    if rules.min_rows > 1 and min(rows_of(job.layout, left), node.rows - rows_of(job.layout, left)) < rules.min_rows:
-        return False
-    return admissible(job, node, feature, left)
 
 
 @kernel

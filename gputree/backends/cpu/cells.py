@@ -131,14 +131,14 @@ def is_sparse(job: Job, feature: int, rows: int) -> bool:
 
 @kernel
 def number_codes(job: Job, n: int) -> None:
-    """Number the codes of a part's n rows by those present, in columns of numbers that have many codes for n rows.
+    """Number the codes of a part's n rows by those present, in columns cut anywhere that have many codes for n rows.
 
     What is counted and listed in the nodes of a part then depends on its rows, not on those of the table.
     """
     part, scratch, meaning = job.part, job.scratch, job.meaning
     for f in range(part.present.size):
         part.present[f] = 0
-        if not is_sparse(job, f, n) or meaning.scan[f] not in (CUTS, ONE_CUT):
+        if not is_sparse(job, f, n) or meaning.scan[f] != CUTS:
             continue
         column, names, number = part.column[f], part.names[f], scratch.number
         remember(part, column, scratch.bits[0], 0, n)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy import float64, int64, uint64
 from numpy.typing import NDArray
 
-from gputree.backends.cpu.cells import channels_of, classes_of, is_linked, outputs_of, weight_of
+from gputree.backends.cpu.cells import channels_of, classes_of, is_linked, outputs_of, rows_of, weight_of
 from gputree.backends.cpu.formulas import COUNTS, FOLD_MAX, PAIR, POSITIVE_SUMS, gt_branch, gt_final, gt_info, gt_term
 from gputree.backends.cpu.marks import kernel
 from gputree.backends.cpu.numbers import below, drawn, on_grid, unit_of
@@ -22,7 +22,7 @@ THRESHOLD_STREAM, SIDE_STREAM = np.uint64(Stream.THRESHOLD), np.uint64(Stream.SI
 _TWO = np.uint64(2)
 SCORE, GAIN, LOW, POINT = 0, 1, 2, 3  # places in `Scratch.figures`
 KIND, CUT, MISSING, BRANCHES, FEATURE, CELLS = 0, 1, 2, 3, 4, 5  # places in `Scratch.test`
-_NOT_MET = int(NOT_MET)
+NO_BRANCH = int(NOT_MET)
 
 
 @kernel
@@ -93,6 +93,17 @@ def admissible(job: Job, node: Node, feature: int, left: NDArray[int64]) -> bool
 
 
 @kernel
+def parts_well(job: Job, node: Node, feature: int, left: NDArray[int64], weight: int) -> bool:
+    """Whether both branches are allowed of a test that sends channels ``left`` (C,) of this weight to one."""
+    rules = job.rules
+    if min(weight, node.weight - weight) < rules.min_weight:
+        return False
+    if rules.min_rows > 1 and min(rows_of(job.layout, left), node.rows - rows_of(job.layout, left)) < rules.min_rows:
+        return False
+    return admissible(job, node, feature, left)
+
+
+@kernel
 def start_test(job: Job, feature: int) -> None:
     """Nothing found yet."""
     scratch = job.scratch
@@ -102,7 +113,7 @@ def start_test(job: Job, feature: int) -> None:
     scratch.figures[0, LOW] = 0.0
     scratch.test[0, KIND] = 0
     scratch.test[0, CUT] = 0
-    scratch.test[0, MISSING] = _NOT_MET
+    scratch.test[0, MISSING] = NO_BRANCH
     scratch.test[0, BRANCHES] = 0
     scratch.test[0, FEATURE] = feature
     scratch.test[0, CELLS] = 0
@@ -146,7 +157,7 @@ def scan_cuts(job: Job, node: Node, feature: int, table: NDArray[int64], cells: 
     left, place, channels = scratch.left, scratch.place, channels_of(job.layout)
     for c in range(channels):
         left[c] = 0
-    right = int64(1) if known else int64(_NOT_MET)
+    right = int64(1) if known else int64(NO_BRANCH)
     found = int64(-1)
     if side != 0:
         found = scan_family(job, node, (feature, known, cells - 1 + alone, right, cells), table, point)

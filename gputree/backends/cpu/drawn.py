@@ -1,33 +1,29 @@
-"""One random threshold of a numeric column in a small node, straight from its rows: as `search_cuts` in a table.
-
-Codes may be numbers among those present in the part, see `Part`; both ascend with the value.
-"""
+"""One random threshold of a numeric column in a small node, straight from its rows: as `search_cuts` in a table."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from numpy import float64, int32, int64, uint32, uint64
+from numpy import float64, int32, int64, uint64
 from numpy.typing import NDArray
 
 from gputree.backends.cpu.cells import channels_of, outputs_of, weight_of
 from gputree.backends.cpu.cuts import (
-    _NOT_MET,
     BRANCHES,
     CUT,
     GAIN,
     KIND,
     LOW,
     MISSING,
+    NO_BRANCH,
     SCORE,
     THRESHOLD,
-    admissible,
     draw_between,
     draw_side,
     facts_of,
-    is_limited,
     pair_gain,
+    parts_well,
     start_test,
     threshold,
 )
@@ -38,17 +34,17 @@ from gputree.backends.cpu.records import Job, Node
 
 
 @kernel
-def gather_codes(code: NDArray[int32], column: NDArray[Any], at: NDArray[Any], known: int) -> tuple[int, int, int]:
-    """Bring the codes of rows together; the least, the least from ``known`` on, the greatest.
+def gather_codes(code: NDArray[int32], column: NDArray[Any], at: NDArray[Any]) -> tuple[int, int, int]:
+    """Bring the codes of rows together; the least, the least of a value, the greatest.
 
-    Without any the second is greater than all codes.
+    Where no value is known the second is greater than all codes.
     """
     lowest, least, greatest = int32(2147483647), int32(2147483647), int32(-1)
     for i in range(at.size):
         c = int32(column[at[i]])
         code[i] = c
         lowest = min(lowest, c)
-        least = min(least, c if c >= known else int32(2147483647))
+        least = min(least, c if c > 0 else int32(2147483647))
         greatest = max(greatest, c)
     return int64(lowest), int64(least), int64(greatest)
 
@@ -99,11 +95,11 @@ def add_between(job: Job, code: NDArray[int32], first: int, last: int, begin: in
 
 
 @kernel
-def last_below(values: NDArray[float64], names: NDArray[uint32], low: int, high: int, point: float) -> int:
+def last_below(values: NDArray[float64], low: int, high: int, point: float) -> int:
     """The last code whose value is at most a point: that of low is, that of high is not."""
     while high - low > 1:
         middle = (low + high) // 2
-        if values[int64(names[middle]) if names.size else middle] <= point:
+        if values[middle] <= point:
             low = middle
         else:
             high = middle
@@ -114,32 +110,27 @@ def last_below(values: NDArray[float64], names: NDArray[uint32], low: int, high:
 def search_drawn(job: Job, node: Node, j: int, feature: int, span: tuple[int, int]) -> None:
     """The test of a random threshold in column j of a part, which holds a feature, over some rows of a node."""
     start_test(job, feature)
-    node = borrow(node)
-    scratch, part, rules, meaning = job.scratch, job.part, job.rules, job.meaning
+    scratch, part, meaning, node = job.scratch, job.part, job.meaning, borrow(node)
     values = meaning.values[meaning.offset[feature] :]
-    names, numbered = part.names[j], part.present[j] > 0
-    known = int64(1) if not numbered or names[0] == 0 else int64(0)  # the first code of a value
     code = scratch.branch[: span[1] - span[0]]
-    lowest, least, last = gather_codes(code, part.column[j], part.at[span[0] : span[1]], known)
+    lowest, least, last = gather_codes(code, part.column[j], part.at[span[0] : span[1]])
     if least > last or lowest == last:  # no value, or one and nothing else
         return
-    low = values[int64(names[least]) if numbered else least]
-    high = values[int64(names[last]) if numbered else last]
-    point, first, missing = draw_between(node.key, feature, low, high), known, int64(_NOT_MET)
-    has_missing, parts = lowest < known, point < high
+    point = draw_between(node.key, feature, values[least], values[last])
+    first, missing, has_missing, parts = int64(1), int64(NO_BRANCH), lowest == 0, point < values[last]
     if has_missing:
         missing = draw_side(node.key, feature) if parts else int64(1)
-        first = known if missing else int64(0)
-    if not parts and not (has_missing and rules.missing_alone):
-        return
+        first = int64(1) if missing else int64(0)
     if parts:
-        last = last_below(values, names[: last + 1] if numbered else names[:0], least, last, point)
-    cut, follow = add_between(job, code, first, last, span[0])
-    if not is_admitted(job, node, feature):
+        last = last_below(values, least, last, point)
+    elif not (has_missing and job.rules.missing_alone):
         return
-    gain, score = pair_gain(facts_of(job.layout, node), scratch.left, weight_of(job.layout, scratch.left))
+    cut, follow = add_between(job, code, first, last, span[0])
+    weight = weight_of(job.layout, scratch.left)
+    if not parts_well(job, node, feature, scratch.left, weight):
+        return
+    gain, score = pair_gain(facts_of(job.layout, node), scratch.left, weight)
     scratch.figures[0, SCORE], scratch.figures[0, GAIN] = on_grid(score, node.scale), gain
-    cut = int64(names[cut]) if numbered else cut
     scratch.test[0, KIND], scratch.test[0, BRANCHES] = THRESHOLD, 2
     scratch.test[0, CUT], scratch.test[0, MISSING] = cut, missing
     if not parts:
@@ -147,17 +138,4 @@ def search_drawn(job: Job, node: Node, j: int, feature: int, span: tuple[int, in
     elif meaning.exact[feature] != 0:
         scratch.figures[0, LOW] = point
     else:
-        scratch.figures[0, LOW] = threshold(meaning, feature, cut, int64(names[follow]) if numbered else follow)
-
-
-@kernel
-def is_admitted(job: Job, node: Node, feature: int) -> bool:
-    """Whether the limits allow the test whose first side is in `Scratch.left`."""
-    layout, rules, left = job.layout, job.rules, job.scratch.left
-    weight = weight_of(layout, left)
-    rows = left[layout.rows] if 0 <= layout.rows < channels_of(layout) else weight
-    if rules.min_rows > 1 and min(rows, node.rows - rows) < rules.min_rows:
-        return False
-    if min(weight, node.weight - weight) < rules.min_weight:
-        return False
-    return not is_limited(rules, feature) or admissible(job, node, feature, left)
+        scratch.figures[0, LOW] = threshold(meaning, feature, cut, follow)

@@ -54,7 +54,7 @@ def longer(array: NDArray[int64], need: int) -> NDArray[int64]:
 
 @kernel
 def has_room(grown: Grown, nodes: int, cells: int) -> bool:
-    """Whether some more nodes, one test and some cells of its lookup find room."""
+    """Whether there is room for them."""
     grown = borrow(grown)
     used, lookup = grown.used, grown.lookup.shape[0]
     fits = used[0] + nodes <= grown.node.shape[0] and used[1] < grown.test.shape[0]
@@ -63,7 +63,7 @@ def has_room(grown: Grown, nodes: int, cells: int) -> bool:
 
 @kernel
 def make_room(grown: Grown, nodes: int, cells: int) -> None:
-    """Room for these."""
+    """Room for some more nodes, one test and some cells of its lookup."""
     if has_room(grown, nodes, cells):
         return
     used = grown.used

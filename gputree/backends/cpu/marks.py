@@ -28,7 +28,7 @@ def entry(function: F) -> F:
 def borrow(held: T) -> T:
     """A record that a parameter holds, for which no references are counted: that costs more than most reads.
 
-    Arrays and records read from it live as long as the caller's; none may be returned or kept.
+    Arrays and records read from it live as long as the caller's; none may outlive it.
     """
     return held
 
