@@ -159,7 +159,7 @@ class Cuda:
         self.work.batches += 1
         return record if turn is not None else replace(record, feature=table.features)
 
-    def finish_rows(self, shard: DeviceShard) -> int:
+    def finish_rows(self, shard: DeviceShard, search: Search) -> int:
         """None: every node goes through the growth loop."""
         return 0
 

@@ -50,13 +50,14 @@ from gputree.core.bags import Bags
 from gputree.core.criteria import Criterion
 from gputree.core.forest import Forest
 from gputree.core.schema import Book, Cuts, Kind, category_cuts, code_dtype, floor_float32, sorted_cuts
-from gputree.core.splits import Candidates, Growth, Search, Slots, Splits, Stop
+from gputree.core.splits import Candidates, Growth, Scan, Search, Slots, Splits, Stop
 from gputree.core.target import Target
 
 CHUNK = 1 << 11  # rows of a large node brought into cache at once
 TABLE_BYTES = 1 << 18  # of the tables of features that are counted together
 PART_BYTES = 1 << 18  # of the codes of a small node
 PART_ROWS = 1 << 13  # rows of a small node
+DRAWN_BYTES, DRAWN_ROWS = 1 << 23, 1 << 16  # the same where each column has one cut, drawn at random
 FEATURES = 16  # columns of a large node searched by one thread at a time
 ROWS = 1 << 14  # rows encoded or predicted by one thread at a time
 CELLS = 1 << 17  # ... and cells: a part of a sparse table is made dense
@@ -258,10 +259,12 @@ class Jit(Oracle):
         ends = np.searchsorted(rows, np.arange(1, n) * (rows[-1] / n))
         return [piece for piece in np.split(items, np.unique(ends)) if piece.size]
 
-    def finish_rows(self, shard: Shard) -> int:
-        """Rows of the largest node that `finish` takes."""
+    def finish_rows(self, shard: Shard, search: Search) -> int:
+        """Rows of the largest node that `finish` takes: more where no column has a table, for all cuts are drawn."""
         width = max(1, len(shard.codes.columns)) * (shard.codes.columns[0].itemsize if shard.codes.columns else 1)
-        return int(np.clip(PART_BYTES // width, 64, PART_ROWS))
+        drawn = {search.scan(int(kind)) for kind in np.unique(shard.codes.book.kind)} == {Scan.ONE_CUT}
+        rows, nbytes = (DRAWN_ROWS, DRAWN_BYTES) if drawn else (PART_ROWS, PART_BYTES)
+        return int(np.clip(nbytes // width, 64, rows))
 
     def finish(self, shard: Shard, slots: Slots, depth: NDArray[np.int32], growth: Growth, first: int) -> Subtrees:
         """Whole subtrees of small nodes."""

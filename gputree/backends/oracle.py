@@ -177,7 +177,7 @@ class Oracle:
         self.work.cells += read[0].size
         return candidates(*search_untraced(read, shard.codes.book, table.features, slots, shard.target.layout, search))
 
-    def finish_rows(self, shard: Shard) -> int:
+    def finish_rows(self, shard: Shard, search: Search) -> int:
         """None: every node goes through the growth loop."""
         return 0
 

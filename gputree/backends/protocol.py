@@ -153,7 +153,7 @@ class Backend(Protocol):
         columns with `Search.cuts` the gain is what is left of it.
         """
 
-    def finish_rows(self, shard: SHARD) -> int:
+    def finish_rows(self, shard: SHARD, search: Search) -> int:
         """Rows of the largest node whose subtree `finish` grows; 0 where the backend has none."""
 
     def finish(self, shard: SHARD, slots: Slots, depth: NDArray[np.int32], growth: Growth, first: int) -> Subtrees:

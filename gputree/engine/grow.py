@@ -158,7 +158,7 @@ class Plan:
         """Let the backend grow the whole subtrees of small nodes, where it can; give the other slots."""
         if not self.recipe.plain:
             return slots
-        small = slots.rows <= self.backend.finish_rows(self.shard)
+        small = slots.rows <= self.backend.finish_rows(self.shard, self.recipe.search)
         if not small.any():
             return slots
         own, first = slots.take(small), self.forest.n_nodes

@@ -79,6 +79,7 @@ def test_compiled_kernels_grow_numpys_trees(monkeypatch: pytest.MonkeyPatch, nam
     """Small parts hold few of the codes, and are numbered anew; there are large nodes of few rows, too."""
     pytest.importorskip("numba")
     monkeypatch.setattr(jit, "PART_ROWS", part_rows)
+    monkeypatch.setattr(jit, "DRAWN_ROWS", part_rows)
     X, y = mixed()
     kind = gputree.DecisionTreeClassifier if name != "numbers" else gputree.DecisionTreeRegressor
     target = y if name == "numbers" else (y > 1).astype(int)

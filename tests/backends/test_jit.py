@@ -203,6 +203,7 @@ class Parts:
 
     def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(jit, "PART_ROWS", self.part_rows)
+        monkeypatch.setattr(jit, "DRAWN_ROWS", self.part_rows)
         monkeypatch.setattr(jit, "CHUNK", self.chunk)
         monkeypatch.setattr(jit, "FEATURES", self.features)
         monkeypatch.setattr(jit, "ROWS", self.rows)

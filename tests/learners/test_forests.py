@@ -77,7 +77,7 @@ def in_small_pieces(backend: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
         pytest.importorskip("numba", reason="expected: without Numba")
         import gputree.backends.jit as jit
 
-        for name, size in (("PART_ROWS", 64), ("CHUNK", 32), ("FEATURES", 2), ("ROWS", 50)):
+        for name, size in (("PART_ROWS", 64), ("DRAWN_ROWS", 64), ("CHUNK", 32), ("FEATURES", 2), ("ROWS", 50)):
             monkeypatch.setattr(jit, name, size)
     return {"device": device, "n_jobs": n_jobs} if n_jobs else {"device": device}
 
