@@ -12,6 +12,8 @@ from typing import Any
 
 from gputree.backends.arrays import device_number, on_device, to_host
 from gputree.backends.protocol import Backend
+from gputree.core.splits import Search
+from gputree.core.target import Layout
 
 DEVICES = ("auto", "cpu", "numpy", "jit", "cuda")
 JIT_CELLS = 1 << 20  # cells from which compiled kernels pay for their loading (measured)
@@ -29,12 +31,18 @@ class Availability:
     reason: str
 
 
-def choose(device: str, work: int, near: int | None = None, n_jobs: int | None = None) -> Backend:
+Fit = tuple[Layout, Search]
+"""What tells which kernels a fit needs."""
+
+
+def choose(
+    device: str, work: int, near: int | None = None, n_jobs: int | None = None, fit: Fit | None = None
+) -> Backend:
     """The backend for a device name and an amount of work in cells (rows x columns x trees, more for many classes).
 
     ``near`` is the number of the CUDA device that holds the data, if one does: then "auto" and "cuda" mean that one.
     "cpu" is NumPy for little work and where Numba is not installed, else compiled kernels in ``n_jobs`` threads. Until
-    some are in the cache, more work is little.
+    those of a ``fit``, or of predictions, are in the cache, more work is little.
 
     "auto" takes ``GPUTREE_DEVICE`` where it is set. Every backend gives the same bits: the choice only shows in time.
 
@@ -50,7 +58,7 @@ def choose(device: str, work: int, near: int | None = None, n_jobs: int | None =
     wanted, source = wanted_device(device)
     small = work < AUTO_CELLS and near is None
     if wanted == "cpu" or (wanted == "auto" and (small or importlib.util.find_spec("cupy") is None)):
-        return choose_cpu(work, n_jobs)
+        return choose_cpu(work, n_jobs, fit)
     if wanted in ("numpy", "jit"):
         return Oracle() if wanted == "numpy" else open_jit(n_jobs)
     from gputree.backends.cuda import open_cuda
@@ -59,22 +67,32 @@ def choose(device: str, work: int, near: int | None = None, n_jobs: int | None =
         return open_cuda(wanted if ":" in wanted else "cuda" if near is None else f"cuda:{near}")
     except RuntimeError as error:
         if wanted == "auto":
-            return choose_cpu(work, n_jobs, f"CuPy is installed, but {error}")
+            return choose_cpu(work, n_jobs, fit, f"CuPy is installed, but {error}")
         remedy = "unset it, or set it to auto or cpu" if source else "use device='cpu' or 'auto'"
         raise RuntimeError(f"device={wanted!r}{source} cannot be used: {error}; {remedy}") from error
 
 
-def choose_cpu(work: int, n_jobs: int | None = None, note: str = "") -> Backend:
+def choose_cpu(work: int, n_jobs: int | None, fit: Fit | None, note: str = "") -> Backend:
     """NumPy, or compiled kernels where they are installed and worth it."""
-    from gputree.backends.cpu.module import has_compiled
     from gputree.backends.oracle import Oracle
 
-    if work < JIT_CELLS or importlib.util.find_spec("numba") is None or (work < COLD_CELLS and not has_compiled()):
+    if work < JIT_CELLS or importlib.util.find_spec("numba") is None or (work < COLD_CELLS and is_cold(fit)):
         return Oracle(note)
     try:
         return open_jit(n_jobs, note)
     except RuntimeError as error:
         return Oracle(note or f"Numba is installed, but {error}")
+
+
+def is_cold(fit: Fit | None) -> bool:
+    """Whether the kernels of a fit, or of predictions, are still to be compiled."""
+    from gputree.backends.cpu.host import is_pair, layout_of
+    from gputree.backends.cpu.module import has_compiled
+
+    if fit is None or not fit[1].criterion.traced:
+        return not has_compiled()
+    layout, search = fit
+    return not has_compiled(search.criterion, is_pair(layout_of(layout, search.limits)))
 
 
 def open_jit(n_jobs: int | None, note: str = "") -> Backend:

@@ -142,7 +142,7 @@ class Grower(BaseEstimator):
         rows = self._weighed(self._rows(matrix, labels, weight, criterion, seed), self.schema_)
         check_rule(self._pruner(), rows.target.layout, self, rows.total_weight * rows.target.weights.unit)
         recipe = self._recipe(criterion, rows, self.schema_)
-        backend = choose(self.device, self._cells(rows), near(rows.X), self.n_jobs)
+        backend = choose(self.device, self._cells(rows), near(rows.X), self.n_jobs, (rows.target.layout, recipe.search))
         return Prepared(backend, recipe, rows, seed)
 
     def _table(self, X: Any) -> tuple[Any, Schema]:

@@ -164,7 +164,9 @@ class Joint:
             target = model._target(labels, CRITERIA[model.criterion], None)
             rows = Rows(matrix, target, labels.shape[0], labels.shape[0])
             recipe = model._recipe(CRITERIA[model.criterion], rows, model.schema_)
-            backend = choose(model.device, model._cells(rows) * n_subsets, None, model.n_jobs)
+            backend = choose(
+                model.device, model._cells(rows) * n_subsets, None, model.n_jobs, (target.layout, recipe.search)
+            )
             cuts = model._edges(backend, rows, model.schema_)
         except (ValueError, DeviceError):
             return None

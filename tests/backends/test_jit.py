@@ -645,11 +645,31 @@ def test_much_work_is_compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
     assert type(choose("jit", 1)) is Jit
 
 
+def test_kernels_of_another_criterion_or_number_of_classes_are_cold(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A fit that NumPy does in a second must not wait for a compiler because another one has compiled."""
+    monkeypatch.setattr("gputree.backends.cpu.module.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(gputree.backends, "JIT_CELLS", 1)
+    for text in (module.module_text(None), module.module_text(CRITERIA["gini"], pair=True)):
+        (module.path_of(text).parent / "__pycache__").mkdir(parents=True)
+        (module.path_of(text).parent / "__pycache__" / "some.nbi").touch()
+    used = []
+    monkeypatch.setattr(gputree.backends, "open_jit", lambda *_: used.append(1) or Oracle())
+    X = columns(80)
+    gputree.DecisionTreeClassifier(device="cpu", max_depth=1).fit(X, labels(80, classes=2)).predict(X)
+    assert len(used) == 2  # a fit and a prediction
+    gputree.DecisionTreeClassifier(device="cpu").fit(X, labels(80))
+    gputree.DecisionTreeClassifier(device="cpu", criterion="entropy").fit(X, labels(80, classes=2))
+    gputree.DecisionTreeRegressor(device="cpu").fit(X, numbers_of(80))
+    assert len(used) == 2
+
+
 @pytest.mark.parametrize("device", ["cpu", "auto"])
 def test_a_fit_is_compiled_by_its_size(monkeypatch: pytest.MonkeyPatch, device: str) -> None:
     """Rows x columns x trees: the same table may be little work for a tree and much for a forest."""
     monkeypatch.delenv("GPUTREE_DEVICE", raising=False)
-    monkeypatch.setattr("gputree.backends.cpu.module.has_compiled", lambda: True)
+    monkeypatch.setattr("gputree.backends.cpu.module.has_compiled", lambda *_: True)
     X, y = columns(80), labels(80)
     monkeypatch.setattr(gputree.backends, "JIT_CELLS", X.size + 1)
     assert gputree.DecisionTreeClassifier(device=device).fit(X, y).fit_info_.backend == "numpy"

@@ -67,9 +67,9 @@ def path_of(text: str) -> Path:
     return cache_folder() / name / f"{name}.py"
 
 
-def has_compiled() -> bool:
-    """Whether kernels of these sources are in the cache, at least those that every fit needs."""
-    return any((path_of(module_text(None)).parent / "__pycache__").glob("*.nbi"))
+def has_compiled(criterion: Criterion | None = None, pair: bool = False) -> bool:
+    """Whether kernels of these sources are in the cache: of a criterion, or those that every fit needs."""
+    return any((path_of(module_text(criterion, pair)).parent / "__pycache__").glob("*.nbi"))
 
 
 def write(path: Path, text: str) -> None:
