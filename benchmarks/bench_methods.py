@@ -126,7 +126,7 @@ METHODS = (edges, encode, search_root, search_16, children, finish)
 @cache
 def small_enough(device: str) -> int:
     """Rows that `finish` takes; 0: this backend leaves it to the levels."""
-    return int(min(FINISHED, (backend := choose(device, 0)).finish_rows(Scene(backend, 400).shard)))
+    return int(min(FINISHED, (backend := choose(device, 0)).finish_rows(Scene(backend, 400).shard, SEARCH)))
 
 
 @pytest.mark.parametrize("device", ["numpy", "jit"])

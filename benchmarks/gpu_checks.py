@@ -50,8 +50,8 @@ class Twin:
     def close(self) -> None:
         self.ours.close()
 
-    def finish_rows(self, shard: Any) -> int:
-        return self.ours.finish_rows(shard.ours)
+    def finish_rows(self, shard: Any, search: Any) -> int:
+        return self.ours.finish_rows(shard.ours, search)
 
     def edges(self, X: Any, spec: CodeSpec, weight: Any) -> Any:
         return self.met("edges", self.ours.edges(X, spec, weight), self.oracle.edges(X, spec, weight))

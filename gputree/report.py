@@ -168,7 +168,8 @@ def area_under_curve(truth: NDArray[np.int64], shares: NDArray[np.float64], weig
     present = [c for c in classes if 0 < (truth == c).sum() < truth.size]
     areas = [roc_auc_score(truth == c, shares[:, c], sample_weight=weight) for c in present]
     if not areas:
-        return "not defined: the table holds one class only"
+        one = np.unique(truth).size < 2
+        return f"not defined: the table holds {'one class only' if one else 'no class of the model beside others'}"
     if shares.shape[1] == 2:
         return f"{areas[0]:.4f}"
     return f"{np.mean(areas):.4f} (one against the rest, mean of {count(len(areas), 'class')})"

@@ -97,7 +97,8 @@ class IsolationForest(OutlierMixin, RandomTrees):
     bootstrap : bool, default=False
         Draw rows with replacement. ``sample_weight`` are the probabilities of draws either way.
     n_jobs : int, optional
-        Threads of compiled kernels (``device="jit"``), by default all; it cannot change the result.
+        Threads of compiled kernels, which "auto" and "cpu" take for large fits; by default all. It cannot change
+        the result.
     warm_start : bool, default=False
         Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once. The rows
         and the parameters that trees depend on must be those of the first fit; others are refused.

@@ -23,7 +23,8 @@ class RandomForestClassifier(ForestClassifier):
     n_estimators : int, default=100
         Trees.
     criterion, max_depth, min_samples_split, ... : as in `DecisionTreeClassifier`
-        The same names and meanings. Of the default ``max_features="sqrt"``, 1.0 means all features.
+        The same names and meanings. ``max_features`` is "sqrt" by default; 1.0
+        means all features.
         Shares of rows are of all rows of the table, not of those of a bag, as in scikit-learn.
     bootstrap : bool, default=True
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
@@ -43,7 +44,8 @@ class RandomForestClassifier(ForestClassifier):
         difference over rows, must be at most ``oob_tol`` of the rows. The error of T trees is about
         a + b / T, so the second half gained b / T, as much as all that could follow.
     n_jobs : int, optional
-        Threads of compiled kernels (``device="jit"``), by default all; it cannot change the result.
+        Threads of compiled kernels, which "auto" and "cpu" take for large fits; by default all. It cannot change
+        the result.
     warm_start : bool, default=False
         Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once. The rows
         and the parameters that trees depend on must be those of the first fit; others are refused.
@@ -188,7 +190,8 @@ class RandomForestRegressor(ForestRegressor):
         difference over rows, must be at most ``oob_tol`` times the variance of y. The error of T trees is about
         a + b / T, so the second half gained b / T, as much as all that could follow.
     n_jobs : int, optional
-        Threads of compiled kernels (``device="jit"``), by default all; it cannot change the result.
+        Threads of compiled kernels, which "auto" and "cpu" take for large fits; by default all. It cannot change
+        the result.
     warm_start : bool, default=False
         Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once. The rows
         and the parameters that trees depend on must be those of the first fit; others are refused.

@@ -102,7 +102,8 @@ class RandomTreesEmbedding(TransformerMixin, RandomTrees):
     sparse_output : bool, default=True
         Give a csr matrix, else an array.
     n_jobs : int, optional
-        Threads of compiled kernels (``device="jit"``), by default all; it cannot change the result.
+        Threads of compiled kernels, which "auto" and "cpu" take for large fits; by default all. It cannot change
+        the result.
     warm_start : bool, default=False
         Keep the trees that are there and add those that are missing: 5 and then 10 are the 10 grown at once. The rows
         and the parameters that trees depend on must be those of the first fit; others are refused.

@@ -57,7 +57,7 @@ def read_table(path: str, wanted: Wanted | None = None) -> Columns:
 def require_column(name: str, names: Sequence[str], path: str) -> None:
     """Refuse a name that is no column; names like it help."""
     if name not in names:
-        near = difflib.get_close_matches(name, names, 3, 0.5)
+        near = difflib.get_close_matches(name, names, 3, 0.65)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"its columns are {cut_list(names)}"
         raise InputError(f"{path} has no column {name!r}; {hint}")
 
