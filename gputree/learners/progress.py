@@ -49,6 +49,6 @@ def reporter(begin: float, trees: int | None = None) -> Watch:
         line = f"{now - begin:7.1f} s  {progress.nodes:>9,} nodes  {progress.open_nodes:>9,} open"
         if trees is not None:
             line += f"  trees {progress.first_tree + 1} to {progress.first_tree + progress.n_trees} of {trees}"
-        say(f"{line}  {rate:>13,.0f} rows/s" if progress.open_rows else line)
+        say(f"{line}  {rate:>13,.0f} rows/s")
 
     return watch
