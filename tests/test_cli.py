@@ -947,6 +947,8 @@ def test_area_under_the_curve_by_hand() -> None:
     # one of the four pairs of a positive and a negative row is in the wrong order
     shares = np.array([0.1, 0.6, 0.4, 0.9])
     assert report.area_under_curve(np.array([0, 0, 1, 1]), np.stack([1 - shares, shares], axis=1)) == "0.7500"
+    for truth, why in (([1, 1], "one class only"), ([2, 3], "no class of the model")):  # 2, 3: classes never fitted
+        assert why in report.area_under_curve(np.array(truth), np.full((2, 2), 0.5))
 
 
 def test_everything_runs_where_no_frame_library_is(tmp_path: Path) -> None:

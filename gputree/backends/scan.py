@@ -97,15 +97,15 @@ class CutScan:
             return
         known = self.before + np.where(missing, cells.stats[:, cells.ptr[:-1]], 0)
         last = cells.ptr[1:] - 1
-        right, alone, left = np.ones_like(missing), missing & (cells.code[last] > 0), missing
+        right, alone, left = at, last[missing & (cells.code[last] > 0)], at[missing[cells.seg[at]]]
         if self.drawn is not None and self.value is not None:  # one test, too, with missing values
             to_right = draw_sides(cells, self.slot, self.nodes.slots)
-            right, left = to_right | ~missing, missing & ~to_right
-            alone = alone & (self.value[last] <= self.drawn)
-        yield self.best(at[right[cells.seg[at]]], known, 1)
+            right, left = at[(to_right | ~missing)[cells.seg[at]]], left[~to_right[cells.seg[left]]]
+            alone = alone[self.value[alone] <= self.drawn[cells.seg[alone]]]
+        yield self.best(right, known, 1)
         if self.nodes.search.limits.missing_alone:
-            yield self.best(last[alone], known, 1, np.inf)
-        yield self.best(at[left[cells.seg[at]]], self.before, 0)
+            yield self.best(alone, known, 1, np.inf)
+        yield self.best(left, self.before, 0)
 
     def inner_cuts(self) -> NDArray[np.intp]:
         """Cells followed by another known cell of their segment; where thresholds are drawn, those next to them."""

@@ -23,9 +23,8 @@ class RandomForestClassifier(ForestClassifier):
     n_estimators : int, default=100
         Trees.
     criterion, max_depth, min_samples_split, ... : as in `DecisionTreeClassifier`
-        The same names and meanings. ``max_features`` is "sqrt" by default; 1.0
-        means all features.
-        Shares of rows are of all rows of the table, not of those of a bag, as in scikit-learn.
+        The same names and meanings. ``max_features`` is "sqrt" by default; 1.0 means all features. Shares of rows are
+        of all rows of the table, not of those of a bag, as in scikit-learn.
     bootstrap : bool, default=True
         Draw the rows of every tree with replacement; else each tree has all rows. With it, ``sample_weight`` and
         ``class_weight`` are the probabilities of the draws: "balanced" draws all classes equally often on average,

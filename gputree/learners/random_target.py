@@ -33,8 +33,8 @@ class RandomTrees(BaseForest):
     """Forests of one random feature and one random threshold a node.
 
     They grow on a target that is a hash of the row's number. Where one test is offered it decides nothing but the
-    order of best first, and ``min_impurity_decrease``. Almost surely no two rows have the same,
-    so a node ends only where no column has two known values or a limit says so.
+    order of best first, and ``min_impurity_decrease``. Almost surely no two rows have the same, so a node ends only
+    where no column has two known values or a limit says so.
     """
 
     criterion: ClassVar[str] = "squared_error"

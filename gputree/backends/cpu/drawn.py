@@ -73,7 +73,6 @@ def add_between(job: Job, code: NDArray[int32], first: int, last: int, begin: in
         return int64(cut), int64(follow)
     for c in range(channels_of(layout)):
         left[c] = 0
-    rows, counted = layout.rows, int64(0)
     for o in range(outputs_of(layout)):
         channel = layout.first[o]
         if COUNTS:
@@ -84,13 +83,12 @@ def add_between(job: Job, code: NDArray[int32], first: int, last: int, begin: in
             values = part.value[o, begin : begin + n]
             for i in range(n):
                 left[channel] += values[i] if low <= code[i] <= high else int64(0)
-    for i in range(n):
-        inside = low <= code[i] <= high
-        counted += 1 if inside else 0
-        if not COUNTS:
-            left[0] += weight[i] if inside else int64(0)
-    if 0 <= rows < channels_of(layout):
-        left[rows] = counted
+    if not COUNTS:
+        for i in range(n):
+            left[0] += weight[i] if low <= code[i] <= high else int64(0)
+    if 0 <= layout.rows < channels_of(layout):
+        for i in range(n):
+            left[layout.rows] += 1 if low <= code[i] <= high else 0
     return int64(cut), int64(follow)
 
 
